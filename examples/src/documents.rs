@@ -9,7 +9,36 @@ use lda_core::infer::{Answer, Inference, InferenceError, Translation, Translatio
 use lda_core::model::TopicModel;
 use thiserror::Error;
 
-use crate::reading::ReadingError;
+use crate::method::MethodArgs;
+use crate::program::ProgramArgs;
+use crate::reading::{ReadingArgs, ReadingError};
+
+/// Options of the subcommands that infer topics of documents.
+#[derive(Debug, clap::Args)]
+pub struct InferenceArgs {
+    /// Threads and progress.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+    /// Inference method.
+    #[command(flatten)]
+    pub method: MethodArgs,
+    /// Input options.
+    #[command(flatten)]
+    pub reading: ReadingArgs,
+}
+
+impl InferenceArgs {
+    /// Prepares inference by `model`.
+    ///
+    /// # Errors
+    /// [`DocumentsError::Inference`].
+    pub fn inference<'m>(
+        &self,
+        model: &'m TopicModel,
+    ) -> Result<Inference<&'m TopicModel>, DocumentsError> {
+        Ok(Inference::new(model, self.method.method(), self.method.seed)?)
+    }
+}
 
 /// Errors of inferring topics of documents.
 #[derive(Debug, Error)]

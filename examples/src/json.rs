@@ -7,7 +7,7 @@ use serde::Serialize;
 /// # Panics
 /// If `value` cannot be serialized: a map with keys that are not strings, or an error of its own.
 pub fn ascii_line(value: &impl Serialize) -> String {
-    let json = serde_json::to_string(value).expect("plain data");
+    let json = serde_json::to_string(value).expect("plain data serializes to JSON");
     let mut ascii = String::with_capacity(json.len());
     for c in json.chars() {
         if c.is_ascii() && c != '\u{7f}' {

@@ -9,6 +9,8 @@ pub mod json;
 pub mod matrix;
 #[cfg(feature = "common")]
 pub mod method;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 #[cfg(feature = "common")]
 pub mod output;
 #[cfg(feature = "common")]
@@ -21,6 +23,8 @@ pub mod reading;
 pub mod sources;
 #[cfg(feature = "common")]
 pub mod table;
+#[cfg(feature = "common")]
+pub mod text;
 
 /// The README's example, compiled and run as a doctest.
 #[cfg(all(doctest, feature = "common"))]

@@ -191,7 +191,7 @@ impl<'a> Matrix<'a> {
             ),
             (None, weights) => (
                 Smoothing::Floors(weights.map_or_else(Vec::new, |w| w.floors().to_vec())),
-                "rows: topics; columns: words; entries: what a topic gives a word above its floor; \
+                "rows: topics; columns: words; entries: probability above the floor of the topic; \
                 probability = entry + floor of the row",
             ),
         };

@@ -1,16 +1,14 @@
 //! Input options, and reading a corpus with them.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, ValueParser};
 use lda_core::Corpus;
-use lda_core::corpus::read::{StopWords, read_vocabulary};
 use lda_core::corpus::{Format, ReadError, ReadOptions, ReadReport};
 use thiserror::Error;
 
-use crate::parsers::share;
 use crate::sources::{self, SourcesError};
+use crate::text::TextArgs;
 
 /// Input options of a subcommand whose documents are its argument `path`.
 #[derive(Debug, clap::Args)]
@@ -38,40 +36,6 @@ pub struct ReadingArgs {
     /// Tokenization of plain text.
     #[command(flatten)]
     pub text: TextArgs,
-}
-
-/// Tokenization options.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Words of plain text")]
-pub struct TextArgs {
-    /// Stop words to leave out: `english`, `none`, or a file with one word per line [default: english]
-    #[arg(long, value_name = "LIST")]
-    pub stop_words: Option<PathBuf>,
-    /// Minimum number of documents that contain a word [default: 1; Rust sources: 5]
-    #[arg(long, value_name = "N")]
-    pub min_document_frequency: Option<u32>,
-    /// Maximum share of the documents that contain a word [default: 1; Rust sources: 0.25]
-    #[arg(long, value_name = "SHARE", value_parser = share(true))]
-    pub max_document_frequency: Option<f64>,
-    /// Minimum length of a word, in characters [default: 2; Rust sources: 3]
-    #[arg(long, value_name = "N")]
-    pub min_length: Option<u32>,
-    /// Maximum length of a word, in characters [default: 64]
-    #[arg(long, value_name = "N")]
-    pub max_length: Option<u32>,
-    /// Split words at underscores and at changes of case, for source code: `readHTTPHeader` becomes
-    /// read, http, header
-    #[arg(long, requires = "path")]
-    pub split_identifiers: bool,
-    /// Do not convert words to lower case
-    #[arg(long, requires = "path")]
-    pub keep_case: bool,
-    /// Keep words that are numbers
-    #[arg(long, requires = "path")]
-    pub numbers: bool,
-    /// Extensions of the files to read in a directory, such as `md,txt` [default: all files]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "path")]
-    pub extensions: Vec<String>,
 }
 
 fn format_parser() -> ValueParser {
@@ -185,70 +149,26 @@ fn read_with(
 /// [`ReadError`], if the format is unknown.
 pub fn read_options(input: &ReadingArgs) -> Result<ReadOptions, ReadError> {
     let mut options = ReadOptions::default();
-    let text = &input.text;
     if let Some(format) = &input.format {
         options.format = Some(format.parse()?);
     }
     options.index_base = input.index_base.unwrap_or(options.index_base);
     options.num_words = input.num_words;
     options.transpose = input.transpose;
-    let to = &mut options.text;
-    if let Some(list) = &text.stop_words {
-        to.stop_words = stop_words(list);
-    }
-    to.min_document_frequency = text.min_document_frequency.unwrap_or(to.min_document_frequency);
-    to.max_document_frequency = text.max_document_frequency.unwrap_or(to.max_document_frequency);
-    to.min_length = text.min_length.unwrap_or(to.min_length);
-    to.max_length = text.max_length.unwrap_or(to.max_length);
-    to.split_identifiers = text.split_identifiers;
-    to.lowercase = !text.keep_case;
-    to.numbers = text.numbers;
-    to.extensions.clone_from(&text.extensions);
+    options.text = input.text.options();
     Ok(options)
-}
-
-/// The stop words that the value of `--stop-words` names.
-pub fn stop_words(list: &Path) -> StopWords {
-    match list.to_str() {
-        Some("english") => StopWords::English,
-        Some("none") => StopWords::None,
-        _ => StopWords::File(list.to_owned()),
-    }
-}
-
-/// Reads words from a file, one per line, and converts them to lower case.
-///
-/// # Errors
-/// [`ReadError`] of the file.
-pub fn read_words(path: &Path) -> Result<Vec<String>, ReadError> {
-    let file =
-        File::open(path).map_err(|source| ReadError::Io { path: path.to_owned(), source })?;
-    let words = read_vocabulary(file, path)?;
-    Ok(words.iter().map(|word| word.trim().to_lowercase()).collect())
 }
 
 /// Rejects options that do not apply to this format, rather than ignore them.
 fn check_fit(input: &ReadingArgs, report: &ReadReport) -> Result<(), ReadingError> {
-    let text = &input.text;
     let is_text = report.format == Format::Text;
-    let for_text = [
-        ("--stop-words", text.stop_words.is_some()),
-        ("--min-document-frequency", text.min_document_frequency.is_some()),
-        ("--max-document-frequency", text.max_document_frequency.is_some()),
-        ("--min-length", text.min_length.is_some()),
-        ("--max-length", text.max_length.is_some()),
-        ("--split-identifiers", text.split_identifiers),
-        ("--keep-case", text.keep_case),
-        ("--numbers", text.numbers),
-        ("--extensions", !text.extensions.is_empty()),
-    ];
     let refuse = |option: &str, what: &str| {
         Err(ReadingError::Usage(format!(
             "{option} applies to {what}, but the input is {}: omit it",
             report.format
         )))
     };
-    if let Some((option, _)) = for_text.iter().find(|(_, given)| *given && !is_text) {
+    if let Some((option, _)) = input.text.given().iter().find(|(_, given)| *given && !is_text) {
         return refuse(option, "plain text");
     }
     if input.index_base.is_some() && report.format != Format::Svmlight {

@@ -17,11 +17,11 @@ use std::{env, fs};
 
 use lda_core::Corpus;
 use lda_core::corpus::read::StopWords;
-use lda_core::corpus::{BuildError, CorpusBuilder, Vocabulary};
+use lda_core::corpus::{BuildError, CorpusBuilder, ReadError, Vocabulary};
 use serde::Serialize;
 use thiserror::Error;
 
-use crate::reading::{ReadingError, TextArgs, read_words, stop_words};
+use crate::text::{TextArgs, read_words, stop_words};
 
 /// Name of the corpus.
 pub const NAME: &str = "Rust sources in cargo's registry";
@@ -85,22 +85,23 @@ impl Default for Rules {
 
 impl Rules {
     /// Takes the options of the command line.
-    fn by(text: &TextArgs) -> Result<Self, ReadingError> {
+    fn by(text: &TextArgs) -> Result<Self, ReadError> {
         let defaults = Self::default();
+        let words = &text.words;
         Ok(Self {
-            min_length: text.min_length.unwrap_or(defaults.min_length),
-            max_length: text.max_length.unwrap_or(defaults.max_length),
+            min_length: words.min_length.unwrap_or(defaults.min_length),
+            max_length: words.max_length.unwrap_or(defaults.max_length),
             min_document_frequency: text
                 .min_document_frequency
                 .unwrap_or(defaults.min_document_frequency),
             max_document_frequency: text
                 .max_document_frequency
                 .unwrap_or(defaults.max_document_frequency),
-            stop_words: match &text.stop_words {
+            stop_words: match &words.stop_words {
                 Some(list) => list.display().to_string(),
                 None => defaults.stop_words,
             },
-            stop_list: match text.stop_words.as_deref().map(stop_words) {
+            stop_list: match words.stop_words.as_deref().map(stop_words) {
                 Some(StopWords::None) => Some(Vec::new()),
                 Some(StopWords::File(path)) => Some(read_words(&path)?),
                 _ => None,
@@ -119,6 +120,9 @@ pub enum SourcesError {
         /// The directory that was searched.
         looked_in: String,
     },
+    /// The stop words cannot be read.
+    #[error(transparent)]
+    StopWords(#[from] ReadError),
     /// The corpus could not be built.
     #[error("{path}: {source}", path = path.display())]
     Build {
@@ -147,11 +151,11 @@ pub struct Summary {
 /// people.
 ///
 /// # Errors
-/// [`ReadingError::Sources`], and of the list of words to leave out [`ReadingError::Read`].
+/// [`SourcesError`].
 pub fn read(
     text: &TextArgs,
     note: &mut dyn FnMut(&str),
-) -> Result<(Corpus, Summary), ReadingError> {
+) -> Result<(Corpus, Summary), SourcesError> {
     note(&format!("no path given: the documents are the {NAME} (see --help)"));
     let (corpus, summary) = read_by(Rules::by(text)?)?;
     let left_out = match summary.left_out {

@@ -3,11 +3,12 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, Subcommand, ValueEnum, value_parser};
+use clap::{Parser, Subcommand, value_parser};
 use lda_examples::program::ProgramArgs;
 use lda_examples::reading::ReadingArgs;
 
-use crate::commands::cluster::place::Place;
+use crate::commands::cluster::role::RoleName;
+use crate::commands::cluster::storage_url::StorageUrl;
 use crate::commands::cluster::training::Training;
 
 const AFTER_HELP: &str = "\
@@ -18,8 +19,8 @@ Examples:
   lda cluster cut docword.txt.gz --shards 8 --out nips          shards in a directory that all nodes see
   lda cluster node --config nips.toml --role worker --index 0   one node of a run over a network
 
-Progress and errors go to standard error. TERM or INT stops a node after the current epoch and its
-checkpoint, and so it does `local` with --snapshots; a second signal stops it at once.
+Progress and errors go to standard error. The signals TERM and INT stop a node, and `local` with
+--snapshots, after the current epoch and its checkpoint; a second signal stops it at once.
 Exit status: 0 success, 1 failure, 2 wrong usage, 75 another node exited or did not answer, or a signal
 stopped this one: start it again.";
 
@@ -62,7 +63,7 @@ pub struct Local {
     /// Directory or object store for checkpoints. A run that was stopped continues from them when it is
     /// started again with the same documents, topics, priors, seed and shards
     #[arg(long, value_name = "DIR|URL")]
-    pub snapshots: Option<Place>,
+    pub snapshots: Option<StorageUrl>,
     /// Epochs between checkpoints
     #[arg(long, value_name = "N", default_value_t = 10, requires = "snapshots", value_parser = value_parser!(u32).range(1..))]
     pub snapshot_every: u32,
@@ -88,7 +89,7 @@ pub struct Cut {
 
     /// Output directory or object store, such as s3://bucket/prefix
     #[arg(long, value_name = "DIR|URL")]
-    pub out: Place,
+    pub out: StorageUrl,
     /// Number of shards of the documents, at least one per worker. Changes results; more shards move
     /// more bytes, because each pulls the rows of its own words, so use the largest number of workers
     /// that may ever run
@@ -133,28 +134,6 @@ pub struct Node {
     /// Threads and progress.
     #[command(flatten)]
     pub program: ProgramArgs,
-}
-
-/// Role of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RoleName {
-    /// Starts the rounds and writes the model
-    Master,
-    /// Holds topic counts of words
-    Server,
-    /// Holds documents and samples topics
-    Worker,
-}
-
-impl RoleName {
-    /// Name of the role, as in configurations.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Master => "master",
-            Self::Server => "server",
-            Self::Worker => "worker",
-        }
-    }
 }
 
 #[cfg(test)]

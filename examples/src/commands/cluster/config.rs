@@ -35,13 +35,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lda_dist::cluster::{MASTER, Setup};
-use lda_transport::NodeId;
 use serde::Deserialize;
 use thiserror::Error;
 
-use crate::commands::cluster::args::RoleName;
-use crate::commands::cluster::place::Place;
+use crate::commands::cluster::role::{NodeName, RoleName};
+use crate::commands::cluster::storage_url::StorageUrl;
 use crate::commands::cluster::training::Training;
 
 /// Maximum size of the file in bytes; addresses of a million nodes are smaller.
@@ -101,16 +99,6 @@ pub enum ConfigError {
     /// The master has no address.
     #[error("[grpc] has no address of the master: give `master`, or a list by --nodes")]
     Master,
-    /// No such node.
-    #[error("there is no {role} {index}: there are {count}, from 0")]
-    UnknownWorker {
-        /// Role of the node.
-        role: &'static str,
-        /// Index of the node.
-        index: u32,
-        /// How many there are.
-        count: u32,
-    },
 }
 
 /// A configuration.
@@ -118,7 +106,7 @@ pub enum ConfigError {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Config {
     /// Output of `lda cluster cut`.
-    pub documents: Place,
+    pub documents: StorageUrl,
     /// Name of the run; nodes of other runs are rejected.
     #[serde(default)]
     pub run: String,
@@ -132,8 +120,26 @@ pub struct Config {
     pub snapshots: Option<Snapshots>,
     /// Machines of the workers, to place shards near them.
     pub locality: Option<Locality>,
-    /// gRPC; without it the transport is MPI.
-    pub grpc: Option<Grpc>,
+    /// Transport between the nodes: gRPC if the file has a table `[grpc]`.
+    #[serde(rename = "grpc", default)]
+    pub transport: TransportChoice,
+}
+
+/// Transport between the nodes.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(from = "Grpc")]
+pub enum TransportChoice {
+    /// gRPC, with the addresses of the nodes.
+    Grpc(Grpc),
+    /// MPI, whose ranks are the nodes.
+    #[default]
+    Mpi,
+}
+
+impl From<Grpc> for TransportChoice {
+    fn from(grpc: Grpc) -> Self {
+        Self::Grpc(grpc)
+    }
 }
 
 /// Checkpoints of a run.
@@ -141,7 +147,7 @@ pub struct Config {
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Snapshots {
     /// Directory or object store.
-    pub directory: Place,
+    pub directory: StorageUrl,
     /// Epochs between checkpoints.
     #[serde(default = "ten")]
     pub every: u32,
@@ -216,51 +222,6 @@ pub struct Tls {
     pub key: String,
 }
 
-/// Role and number of a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Which {
-    /// Role.
-    pub role: RoleName,
-    /// Number among the nodes of its role, from 0.
-    pub index: u32,
-}
-
-impl Which {
-    /// Role and number of the node with this id.
-    pub fn of(setup: &Setup, id: NodeId) -> Self {
-        let servers = setup.options.servers;
-        match id.0 {
-            0 => Self { role: RoleName::Master, index: 0 },
-            id if id <= servers => Self { role: RoleName::Server, index: id - 1 },
-            id => Self { role: RoleName::Worker, index: id - 1 - servers },
-        }
-    }
-
-    /// Id of the node.
-    ///
-    /// # Errors
-    /// [`ConfigError::UnknownWorker`].
-    pub fn id(self, setup: &Setup) -> Result<NodeId, ConfigError> {
-        let Self { role, index } = self;
-        let (count, id) = match role {
-            RoleName::Master => (1, MASTER),
-            RoleName::Server => (setup.options.servers, setup.server(index)),
-            RoleName::Worker => (setup.workers, setup.worker(index)),
-        };
-        if index < count {
-            Ok(id)
-        } else {
-            Err(ConfigError::UnknownWorker { role: role.name(), index, count })
-        }
-    }
-
-    /// Replaces `{role}` and `{index}` in a pattern.
-    #[cfg_attr(not(feature = "grpc"), allow(dead_code, reason = "only gRPC asks"))]
-    pub fn fill(self, pattern: &str) -> String {
-        pattern.replace("{role}", self.role.name()).replace("{index}", &self.index.to_string())
-    }
-}
-
 impl Config {
     /// Reads a configuration; relative paths start at the directory of the file.
     ///
@@ -287,7 +248,7 @@ impl Config {
         config.documents = config.documents.within(base);
         config.training.save = config.training.save.map(|save| base.join(save));
         config.training.log = config.training.log.map(|log| base.join(log));
-        if let Some(Grpc { tls: Some(tls), .. }) = &mut config.grpc {
+        if let TransportChoice::Grpc(Grpc { tls: Some(tls), .. }) = &mut config.transport {
             for file in [&mut tls.authority, &mut tls.certificate, &mut tls.key] {
                 *file = base.join(&*file).to_string_lossy().into_owned();
             }
@@ -319,16 +280,16 @@ impl Grpc {
     }
 
     /// Address of a node.
-    #[cfg_attr(not(feature = "grpc"), allow(dead_code, reason = "only gRPC asks"))]
-    pub fn address(&self, which: Which) -> String {
-        let of = match which.role {
-            RoleName::Master => return which.fill(&self.master),
+    #[cfg_attr(not(feature = "grpc"), allow(dead_code, reason = "only for gRPC"))]
+    pub fn address(&self, node: NodeName) -> String {
+        let of = match node.role {
+            RoleName::Master => return node.fill(&self.master),
             RoleName::Server => &self.servers,
             RoleName::Worker => &self.workers,
         };
         match of {
-            Addresses::Pattern(pattern) => which.fill(pattern),
-            Addresses::Each(each) => which.fill(&each[which.index as usize]),
+            Addresses::Pattern(pattern) => node.fill(pattern),
+            Addresses::Each(each) => node.fill(&each[node.index as usize]),
         }
     }
 }
@@ -353,30 +314,42 @@ mod tests {
         read
     }
 
+    fn grpc(config: &Config) -> &Grpc {
+        match &config.transport {
+            TransportChoice::Grpc(grpc) => grpc,
+            TransportChoice::Mpi => panic!("no [grpc]"),
+        }
+    }
+
+    #[test]
+    fn without_grpc_the_transport_is_mpi() {
+        assert_eq!(read("documents = \"nips\"\n").unwrap().transport, TransportChoice::Mpi);
+    }
+
     #[test]
     fn nodes_have_addresses_and_files() {
         let config = read(FILE).unwrap();
-        assert_eq!(config.documents, Place::Directory(std::env::temp_dir().join("nips")));
-        let grpc = config.grpc.unwrap();
+        assert_eq!(config.documents, StorageUrl::Directory(std::env::temp_dir().join("nips")));
+        let grpc = grpc(&config);
         grpc.check(&config.training).unwrap();
-        let which = |role, index| Which { role, index };
-        assert_eq!(grpc.address(which(RoleName::Master, 0)), "m:1");
-        assert_eq!(grpc.address(which(RoleName::Server, 0)), "s:1");
-        assert_eq!(grpc.address(which(RoleName::Worker, 1)), "w-1:1");
-        let tls = grpc.tls.unwrap();
+        let name = |role, index| NodeName { role, index };
+        assert_eq!(grpc.address(name(RoleName::Master, 0)), "m:1");
+        assert_eq!(grpc.address(name(RoleName::Server, 0)), "s:1");
+        assert_eq!(grpc.address(name(RoleName::Worker, 1)), "w-1:1");
+        let tls = grpc.tls.as_ref().unwrap();
         assert_eq!(tls.authority, "/ca.pem");
-        assert!(which(RoleName::Worker, 1).fill(&tls.certificate).ends_with("/worker-1.pem"));
+        assert!(name(RoleName::Worker, 1).fill(&tls.certificate).ends_with("/worker-1.pem"));
     }
 
     #[test]
     fn the_kubernetes_manifests_match_their_configuration() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kubernetes/run.toml");
         let config = Config::read(&path).unwrap();
-        let grpc = config.grpc.unwrap();
+        let grpc = grpc(&config);
         grpc.check(&config.training).unwrap();
-        let last = Which { role: RoleName::Worker, index: config.training.workers - 1 };
+        let last = NodeName { role: RoleName::Worker, index: config.training.workers - 1 };
         assert_eq!(grpc.address(last), "lda-worker-3.lda:7000");
-        assert_eq!(last.fill(&grpc.tls.unwrap().key), "/etc/lda/tls/worker-3.key");
+        assert_eq!(last.fill(&grpc.tls.as_ref().unwrap().key), "/etc/lda/tls/worker-3.key");
         let replicas = |file: &str, name: &str, count: u32| {
             let text = fs::read_to_string(path.with_file_name(file)).unwrap();
             let line = format!("  {name}: {count}");
@@ -391,7 +364,7 @@ mod tests {
     fn invalid_configurations_are_refused() {
         let refused = |from: &str, to: &str| {
             let config = read(&FILE.replacen(from, to, 1))?;
-            config.grpc.as_ref().map_or(Ok(()), |grpc| grpc.check(&config.training))
+            grpc(&config).check(&config.training)
         };
         let said = |from, to| refused(from, to).unwrap_err().to_string();
         assert!(said("documents", "document").contains("unknown field"));
@@ -402,18 +375,5 @@ mod tests {
         assert!(said("servers = [\"s:1\"]\n", "").contains("0 addresses of servers, but"));
         assert!(said("master = \"m:1\"\n", "").contains("[grpc] has no address of the master"));
         assert!(Config::read(Path::new("/nowhere/x.toml")).is_err());
-    }
-
-    #[test]
-    fn a_node_has_a_number() {
-        let extent =
-            crate::commands::cluster::training::Extent { documents: 10, words: 10, fingerprint: 1 };
-        let training = Training { workers: 2, servers: 3, ..Training::default() };
-        let setup = training.setup(None, extent).unwrap();
-        for id in (0..6).map(NodeId) {
-            assert_eq!(Which::of(&setup, id).id(&setup).unwrap(), id);
-        }
-        let error = Which { role: RoleName::Worker, index: 2 }.id(&setup).unwrap_err();
-        assert_eq!(error.to_string(), "there is no worker 2: there are 2, from 0");
     }
 }

@@ -15,6 +15,7 @@ use thiserror::Error;
 
 use crate::commands::cluster::config::ConfigError;
 use crate::commands::cluster::nodes::NodesError;
+use crate::commands::cluster::role::UnknownNode;
 
 /// Exit status of a temporary failure: a restart may succeed. `EX_TEMPFAIL` of sysexits.h.
 pub const AGAIN: u8 = 75;
@@ -31,7 +32,7 @@ pub enum ClusterError {
     Empty(String),
     /// Invalid model options.
     #[error(transparent)]
-    ModelSpec(#[from] SpecError),
+    Spec(#[from] SpecError),
     /// A node failed.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -86,7 +87,10 @@ pub enum ClusterError {
     },
     /// The number of this node is unknown.
     #[error("{0}; or give --index")]
-    Which(#[from] BootstrapError),
+    Index(#[from] BootstrapError),
+    /// The run has no such node.
+    #[error(transparent)]
+    UnknownNode(#[from] UnknownNode),
     /// Invalid file of `--nodes`.
     #[error(transparent)]
     Nodes(#[from] NodesError),
@@ -107,10 +111,11 @@ impl ClusterError {
     /// otherwise.
     pub fn status(&self) -> u8 {
         match self {
-            Self::ModelSpec(_)
+            Self::Spec(_)
             | Self::Reading(ReadingError::Usage(_))
             | Self::Config(_)
-            | Self::Which(_)
+            | Self::Index(_)
+            | Self::UnknownNode(_)
             | Self::Nodes(_)
             | Self::Usage(_)
             | Self::Storage(StorageError::Url { .. })

@@ -13,14 +13,14 @@ use lda_dist::storage::Storage;
 use lda_examples::output::Output;
 use lda_examples::reading;
 
-use crate::commands::cluster::args::{Local, RoleName};
-use crate::commands::cluster::config::Which;
+use crate::commands::cluster::args::Local;
 use crate::commands::cluster::error::ClusterError;
-use crate::commands::cluster::place::Place;
+use crate::commands::cluster::monitor::Monitor;
 use crate::commands::cluster::results::Results;
+use crate::commands::cluster::role::{NodeName, RoleName};
 use crate::commands::cluster::stop;
+use crate::commands::cluster::storage_url::StorageUrl;
 use crate::commands::cluster::training::Extent;
-use crate::commands::cluster::watched::Watched;
 
 /// Reads the documents, trains, and writes the results.
 ///
@@ -37,7 +37,7 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     let (documents, words) = (corpus.num_documents() as u64, corpus.num_words() as u32);
     let extent = Extent { documents, words, fingerprint: corpus.fingerprint() };
     let mut setup = args.training.setup(args.shards, extent)?;
-    let storage = args.snapshots.as_ref().map(Place::create).transpose()?;
+    let storage = args.snapshots.as_ref().map(StorageUrl::create).transpose()?;
     let mut stop = None;
     if storage.is_some() {
         setup.checkpoint_every = args.snapshot_every;
@@ -45,14 +45,14 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     }
     let documents = divide(&setup, corpus).map_err(RunError::from)?;
     let (tokens, address) = (documents.corpus().num_tokens(), args.status.as_deref());
-    let master = Which { role: RoleName::Master, index: 0 };
+    let master = NodeName { role: RoleName::Master, index: 0 };
     let (log, vocabulary) = (args.training.log.as_deref(), documents.corpus().vocabulary());
-    let mut watched = Watched::new(&args.program, &setup, master, tokens, address, log)?
+    let mut monitor = Monitor::new(&args.program, &setup, master, tokens, address, log)?
         .naming(vocabulary, args.training.show_topics);
     let results = if u64::from(setup.spec.topics()) <= u16::MAX_TOPICS {
-        train::<u16>(&setup, &documents, storage.as_ref(), stop.as_deref(), &mut watched)?
+        train::<u16>(&setup, &documents, storage.as_ref(), stop.as_deref(), &mut monitor)?
     } else {
-        train::<u32>(&setup, &documents, storage.as_ref(), stop.as_deref(), &mut watched)?
+        train::<u32>(&setup, &documents, storage.as_ref(), stop.as_deref(), &mut monitor)?
     };
     match results {
         Some(results) => results.write(&args.training, &setup, vocabulary, output),
@@ -73,9 +73,9 @@ fn train<T: TopicIndex>(
     documents: &InMemory,
     storage: Option<&Arc<dyn Storage>>,
     stop: Option<&AtomicBool>,
-    watched: &mut Watched<'_>,
+    monitor: &mut Monitor<'_>,
 ) -> Result<Option<Results>, ClusterError> {
-    let watch = |master: &mut Role<T, InMemory>| watched.look(master);
+    let watch = |master: &mut Role<T, InMemory>| monitor.poll(master);
     let nodes = run_local(setup, documents, storage, stop, watch)?;
     Ok(nodes.first().and_then(Results::of))
 }

@@ -16,16 +16,17 @@ mod cut;
 mod error;
 mod local;
 mod log;
+mod monitor;
 mod node;
 mod nodes;
-mod place;
 mod progress;
 mod results;
+mod role;
 #[cfg(feature = "status")]
 mod status;
 mod stop;
+mod storage_url;
 mod training;
-mod watched;
 
 use std::process::ExitCode;
 

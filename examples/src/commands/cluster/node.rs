@@ -15,14 +15,15 @@ use lda_transport::bootstrap::{kubernetes, system};
 use lda_transport::rpc::Identity;
 use lda_transport::{NodeId, Transport};
 
-use crate::commands::cluster::args::{Node, RoleName};
-use crate::commands::cluster::config::{Config, Grpc, Snapshots, Which};
+use crate::commands::cluster::args::Node;
+use crate::commands::cluster::config::{Config, Grpc, Snapshots, TransportChoice};
 use crate::commands::cluster::error::ClusterError;
+use crate::commands::cluster::monitor::Monitor;
 use crate::commands::cluster::nodes;
 use crate::commands::cluster::results::Results;
+use crate::commands::cluster::role::{NodeName, RoleName};
 use crate::commands::cluster::stop;
 use crate::commands::cluster::training::Extent;
-use crate::commands::cluster::watched::Watched;
 
 type Documents = StoredDocuments<Arc<dyn Storage>>;
 
@@ -57,25 +58,25 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     }
     let stop = stop::listen().map_err(ClusterError::Signals)?;
     let mut transport = connect(args, &config, &setup)?;
-    let which = Which::of(&setup, transport.id());
+    let node = NodeName::of(&setup, transport.id());
     // Opened before training, so that a path that cannot be written fails at once.
-    let save = config.training.save.as_deref().filter(|_| which.role == RoleName::Master);
+    let save = config.training.save.as_deref().filter(|_| node.role == RoleName::Master);
     let output = save.map(Output::create_file).transpose()?;
-    args.program.note(&format!("{} {}", which.role.name(), which.index));
-    let named = which.role == RoleName::Master && (output.is_some() || setup.top_words > 0);
+    args.program.note(&format!("{} {}", node.role.name(), node.index));
+    let named = node.role == RoleName::Master && (output.is_some() || setup.top_words > 0);
     let vocabulary = if named { documents.vocabulary().map_err(place)? } else { None };
     let tokens = documents.num_tokens();
-    if let Some(near) = near.filter(|_| which.role == RoleName::Master) {
+    if let Some(near) = near.filter(|_| node.role == RoleName::Master) {
         args.program
             .note(&format!("{near} of {tokens} tokens are on the machines of their workers"));
     }
     let (address, log) = (args.status.as_deref(), config.training.log.as_deref());
-    let mut watched = Watched::new(&args.program, &setup, which, tokens, address, log)?
+    let mut monitor = Monitor::new(&args.program, &setup, node, tokens, address, log)?
         .naming(vocabulary.as_ref(), config.training.show_topics);
     let results = if u64::from(setup.spec.topics()) <= u16::MAX_TOPICS {
-        train::<u16>(&config, &setup, &documents, &stop, &mut *transport, &mut watched)?
+        train::<u16>(&config, &setup, &documents, &stop, &mut *transport, &mut monitor)?
     } else {
-        train::<u32>(&config, &setup, &documents, &stop, &mut *transport, &mut watched)?
+        train::<u32>(&config, &setup, &documents, &stop, &mut *transport, &mut monitor)?
     };
     match results {
         Some(results) => results.write(&config.training, &setup, vocabulary.as_ref(), output),
@@ -90,7 +91,7 @@ fn train<T: TopicIndex>(
     documents: &Documents,
     stop: &AtomicBool,
     transport: &mut dyn Transport,
-    watched: &mut Watched<'_>,
+    monitor: &mut Monitor<'_>,
 ) -> Result<Option<Results>, ClusterError> {
     let snapshot_writer = match &config.snapshots {
         Some(Snapshots { directory, .. }) => Some(SnapshotWriter::beside(directory.create()?)),
@@ -110,7 +111,7 @@ fn train<T: TopicIndex>(
         run: u128::from(checksum(config.run.as_bytes())),
         configuration: setup.fingerprint(),
     };
-    let mut watch = |role: &mut Role<T, Documents>| watched.look(role);
+    let mut watch = |role: &mut Role<T, Documents>| monitor.poll(role);
     let patience = Duration::try_from_secs_f64(config.patience).unwrap_or_default();
     let endpoint = cluster::config(setup, identity);
     let ended = cluster::run(role, transport, endpoint, patience, Some(stop), &mut watch)?;
@@ -123,13 +124,16 @@ fn connect(
     config: &Config,
     setup: &Setup,
 ) -> Result<Box<dyn Transport>, ClusterError> {
-    if config.grpc.is_none() && args.nodes.is_none() {
-        if args.role.is_some() {
+    let grpc = match &config.transport {
+        TransportChoice::Grpc(grpc) => grpc.clone(),
+        // The list of nodes has the addresses.
+        TransportChoice::Mpi if args.nodes.is_some() => Grpc::default(),
+        TransportChoice::Mpi if args.role.is_some() => {
             let why = "the configuration has no [grpc], and the rank of MPI decides the role: omit --role";
             return Err(ClusterError::Usage(why.to_owned()));
         }
-        return rank(setup);
-    }
+        TransportChoice::Mpi => return rank(setup),
+    };
     let Some(role) = args.role else {
         return Err(ClusterError::Usage("give --role: master, server or worker".to_owned()));
     };
@@ -138,10 +142,10 @@ fn connect(
         (None, RoleName::Master) => 0,
         (None, _) => kubernetes::pod(&system)?.1,
     };
-    let id = Which { role, index }.id(setup)?;
+    let id = NodeName { role, index }.id(setup)?;
     let grpc = match &args.nodes {
-        Some(list) => nodes::locate(list, id, setup, config.grpc.clone())?,
-        None => config.grpc.clone().unwrap_or_default(),
+        Some(list) => nodes::locate(list, id, setup, grpc)?,
+        None => grpc,
     };
     grpc.check(&config.training)?;
     over_grpc(args, &grpc, setup, id)
@@ -159,7 +163,7 @@ fn over_grpc(
     /// Maximum size of a frame, above that of the rows of a partition; a larger one is rejected.
     const MAX_FRAME_LEN: usize = 1 << 30;
 
-    let this = Which::of(setup, id);
+    let this = NodeName::of(setup, id);
     let mut options = GrpcOptions::default();
     options.listen = Some(args.listen.clone().unwrap_or_else(|| grpc.address(this)));
     options.max_frame_len = MAX_FRAME_LEN;
@@ -169,12 +173,12 @@ fn over_grpc(
     });
     let all = (0..1 + setup.options.servers + setup.workers).map(NodeId);
     for other in all.filter(|&other| other != id) {
-        let which = Which::of(setup, other);
+        let name = NodeName::of(setup, other);
         // Nodes of the same role do not communicate.
-        if which.role == this.role {
+        if name.role == this.role {
             continue;
         }
-        let address = grpc.address(which);
+        let address = grpc.address(name);
         let host = address.rsplit_once(':').map_or("", |(host, _)| host);
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let peer = Peer::at(address);

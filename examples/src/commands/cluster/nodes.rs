@@ -14,8 +14,8 @@ use lda_transport::NodeId;
 use lda_transport::bootstrap::{BootstrapError, Member, file};
 use thiserror::Error;
 
-use crate::commands::cluster::args::RoleName;
-use crate::commands::cluster::config::{Addresses, Grpc, Which};
+use crate::commands::cluster::config::{Addresses, Grpc};
+use crate::commands::cluster::role::{NodeName, RoleName};
 
 /// Errors of a list of nodes.
 #[derive(Debug, Error)]
@@ -70,7 +70,7 @@ pub fn locate(
     path: &Path,
     this: NodeId,
     setup: &Setup,
-    grpc: Option<Grpc>,
+    mut grpc: Grpc,
 ) -> Result<Grpc, NodesError> {
     let mut nodes = file::read(path, this)?.nodes;
     nodes.sort_unstable_by_key(|node| node.id);
@@ -81,16 +81,15 @@ pub fn locate(
         let path = path.to_owned();
         return Err(NodesError::Count { path, found, last, servers, workers });
     }
-    let mut grpc = grpc.unwrap_or_default();
     let [mut of_servers, mut of_workers] = [Vec::new(), Vec::new()];
     for Member { id, address, role } in nodes {
-        let which = Which::of(setup, id);
-        if let Some(found) = role.filter(|role| role != which.role.name()) {
-            let (role, index, path) = (which.role.name(), which.index, path.to_owned());
+        let node = NodeName::of(setup, id);
+        if let Some(found) = role.filter(|role| role != node.role.name()) {
+            let (role, index, path) = (node.role.name(), node.index, path.to_owned());
             return Err(NodesError::Role { path, id, found, role, index });
         }
         let address = address.unwrap_or_default();
-        match which.role {
+        match node.role {
             RoleName::Master => grpc.master = address,
             RoleName::Server => of_servers.push(address),
             RoleName::Worker => of_workers.push(address),
@@ -118,7 +117,7 @@ mod tests {
         let path = std::env::temp_dir().join(name);
         fs::write(&path, list).unwrap();
         let of_configuration = Grpc { master: "old:1".to_owned(), ..Grpc::default() };
-        let located = super::locate(&path, NodeId(this), &setup, Some(of_configuration));
+        let located = super::locate(&path, NodeId(this), &setup, of_configuration);
         fs::remove_file(&path).unwrap();
         located
     }
@@ -126,7 +125,7 @@ mod tests {
     #[test]
     fn a_list_in_any_order_has_the_addresses() {
         let grpc = locate("3 d:4\n0 a:1 master\n1 b:2 server\n2 c:3 worker\n", 3).unwrap();
-        let at = |role, index| grpc.address(Which { role, index });
+        let at = |role, index| grpc.address(NodeName { role, index });
         assert_eq!(at(RoleName::Master, 0), "a:1");
         assert_eq!(at(RoleName::Server, 0), "b:2");
         assert_eq!(at(RoleName::Worker, 0), "c:3");

@@ -4,10 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, ValueEnum};
-use lda_examples::method::MethodArgs;
+use lda_examples::documents::InferenceArgs;
 use lda_examples::parsers::positive;
-use lda_examples::program::ProgramArgs;
-use lda_examples::reading::ReadingArgs;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -46,13 +44,7 @@ pub struct Args {
     #[arg(long, value_name = "X", value_parser = positive)]
     pub alpha: Option<f64>,
     #[command(flatten)]
-    pub program: ProgramArgs,
-
-    #[command(flatten)]
-    pub method: MethodArgs,
-
-    #[command(flatten)]
-    pub reading: ReadingArgs,
+    pub inference: InferenceArgs,
 }
 
 /// Output formats.

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use lda_core::infer::Inference;
 use lda_core::model::{Counts, TopicModel};
 use lda_core::prior::Alpha;
 use lda_core::train::Resolved;
@@ -19,37 +18,37 @@ use crate::commands::convert::args::{Args, Form};
 use crate::commands::convert::import::{self, ImportError};
 use crate::commands::convert::{gensim, npz, pyldavis};
 
-/// Why a run failed.
+/// Errors of `lda convert`.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ConvertError {
-    /// The command line makes no sense.
+    /// Invalid options.
     #[error("{0}")]
     Usage(String),
-    /// The model cannot be had.
+    /// The model cannot be read.
     #[error(transparent)]
     Import(#[from] ImportError),
     /// The model has no counts.
     #[error(
-        "{}: it has probabilities and no counts, which gensim asks for: write .npy instead",
+        "{}: it has probabilities and no counts, which gensim needs: write .npy instead",
         .0.display()
     )]
     NoCounts(PathBuf),
-    /// The text would be too large to be drawn.
+    /// The JSON for pyLDAvis would be too large for a browser.
     #[error(
-        "all {topics} topics by {words} words are more than 1 GiB of text: leave out rare words when \
-         you train, as with --min-document-frequency"
+        "{topics} topics by {words} words would be more than 1 GiB of JSON: leave out rare words in \
+         training, for instance with --min-document-frequency"
     )]
     TooLarge {
-        /// Topics.
+        /// Number of topics.
         topics: usize,
-        /// Words.
+        /// Number of words.
         words: usize,
     },
-    /// The file would be too large.
+    /// The matrix would be too large for a dense file.
     #[error(transparent)]
     Dense(#[from] DenseError),
-    /// Topics of the documents cannot be had.
+    /// The topics of the documents cannot be inferred.
     #[error(transparent)]
     Documents(#[from] DocumentsError),
     /// The thread pool could not be started.
@@ -71,18 +70,21 @@ impl ConvertError {
     }
 }
 
-/// Reads, and writes in another form.
+/// Reads the model and writes it in another format.
 ///
 /// # Errors
 /// [`ConvertError`].
 pub fn run(args: &Args) -> Result<(), ConvertError> {
     let form = args.to.map_or_else(|| Form::of(&args.out), Ok).map_err(ConvertError::Usage)?;
     if let Some(path) = args.path.as_ref().filter(|_| form != Form::Pyldavis) {
-        let usage = format!("{}: only .json has documents in it", path.display());
+        let usage = format!(
+            "{}: only a .json output contains documents: omit the documents, or name a .json file",
+            path.display()
+        );
         return Err(ConvertError::Usage(usage));
     }
-    args.program.start_threads()?;
-    let note = |text: &str| args.program.note(text);
+    args.inference.program.start_threads()?;
+    let note = |text: &str| args.inference.program.note(text);
     let model = import::import(args)?;
     let (name, topics, words) = (args.model.display(), model.num_topics(), model.num_words());
     note(&format!("{name}: {topics} topics, {words} words"));
@@ -116,7 +118,7 @@ fn write_documents(
     note: &dyn Fn(&str),
 ) -> Result<(), ConvertError> {
     let Some(path) = &args.path else {
-        let usage = "pyLDAvis shows documents too: name them behind the model";
+        let usage = "the JSON for pyLDAvis contains documents: name them after the model";
         return Err(ConvertError::Usage(usage.to_owned()));
     };
     let (topics, words) = (model.num_topics(), model.num_words());
@@ -124,16 +126,15 @@ fn write_documents(
         return Err(ConvertError::TooLarge { topics, words });
     }
     let output = Output::create(&args.out)?;
-    let inference = Inference::new(model, args.method.method(), args.method.seed)
-        .map_err(DocumentsError::from)?;
-    let corpus = reading::read(path, &args.reading, &mut |text| note(text))
+    let inference = args.inference.inference(model)?;
+    let corpus = reading::read(path, &args.inference.reading, &mut |text| note(text))
         .map_err(DocumentsError::from)?
         .corpus;
     let Answered { documents, answers, .. } = Answered::new(&corpus, &inference, &args.model)?;
     Ok(output.fill(|out| pyldavis::write(&inference, &documents, &answers, out))?)
 }
 
-/// Source of a matrix.
+/// Provenance of a matrix.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct About<'a> {
@@ -141,7 +142,7 @@ struct About<'a> {
     model: String,
     alpha: &'a Alpha,
     beta: Option<f64>,
-    /// Options of the run, where the model knows them.
+    /// Options of the training run, if the model has them.
     trained: Option<Resolved>,
     epochs: Option<u32>,
 }

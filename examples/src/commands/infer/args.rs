@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, value_parser};
-use lda_examples::method::MethodArgs;
-use lda_examples::program::ProgramArgs;
-use lda_examples::reading::ReadingArgs;
+use lda_examples::documents::InferenceArgs;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -35,13 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub top: Option<u32>,
     #[command(flatten)]
-    pub program: ProgramArgs,
-
-    #[command(flatten)]
-    pub method: MethodArgs,
-
-    #[command(flatten)]
-    pub reading: ReadingArgs,
+    pub inference: InferenceArgs,
 }
 
 #[cfg(test)]

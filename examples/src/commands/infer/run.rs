@@ -61,8 +61,8 @@ impl InferError {
 /// [`InferError`].
 pub fn run(args: &Args) -> Result<(), InferError> {
     let form = Form::of(args.out.as_deref()).map_err(InferError::Usage)?;
-    args.program.start_threads()?;
-    let note = |text: &str| args.program.note(text);
+    args.inference.program.start_threads()?;
+    let note = |text: &str| args.inference.program.note(text);
     let output = args.out.as_deref().map(Output::create).transpose()?;
     // The file is untrusted input, so that it is checked.
     let model = TopicModel::load(&args.model)?;
@@ -72,9 +72,8 @@ pub fn run(args: &Args) -> Result<(), InferError> {
         model.num_topics(),
         model.num_words()
     ));
-    let method = args.method.method();
-    let inference =
-        Inference::new(&model, method, args.method.seed).map_err(DocumentsError::from)?;
+    let method = args.inference.method.method();
+    let inference = args.inference.inference(&model)?;
     let documents = match documents(args, &note)? {
         Documents::Some(corpus) => {
             Documents::Some(Box::new(translate(&corpus, &model, &args.model)?.1))
@@ -170,7 +169,7 @@ enum Documents {
 
 fn documents(args: &Args, note: &dyn Fn(&str)) -> Result<Documents, DocumentsError> {
     if let Some(path) = &args.path {
-        let read = reading::read(path, &args.reading, &mut |text| note(text))?;
+        let read = reading::read(path, &args.inference.reading, &mut |text| note(text))?;
         return Ok(Documents::Some(Box::new(read.corpus)));
     }
     let mut bytes = Vec::new();
@@ -178,7 +177,7 @@ fn documents(args: &Args, note: &dyn Fn(&str)) -> Result<Documents, DocumentsErr
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Documents::Empty(bytes.iter().filter(|&&byte| byte == b'\n').count()));
     }
-    let options = reading::read_options(&args.reading).map_err(ReadingError::from)?;
+    let options = reading::read_options(&args.inference.reading).map_err(ReadingError::from)?;
     let (corpus, _) = Format::Text
         .read_from(&bytes[..], "standard input", &options)
         .map_err(ReadingError::from)?;

@@ -24,7 +24,7 @@ impl Origin<'_> {
     pub fn sections(&self) -> Vec<Section> {
         let sections = [
             ("Model", self.model()),
-            ("Options of training", self.options()),
+            ("Training options", self.options()),
             ("Documents", self.documents()),
             ("This page", self.page()),
         ];
@@ -34,20 +34,22 @@ impl Origin<'_> {
 
     fn model(&self) -> Vec<(String, String)> {
         let (model, provenance) = (self.model, self.model.provenance());
-        let kind = if model.counts().is_some() { "counts" } else { "real numbers" };
+        let kind = if model.counts().is_some() { "counts" } else { "probabilities" };
         let mut rows = vec![
             row("file", self.args.model.display()),
             row("topics", model.num_topics()),
             row("words", model.num_words()),
-            row("made of", kind),
+            row("contains", kind),
             row("alpha", alpha(model.alpha())),
         ];
         rows.extend(model.counts().map(|counts| row("beta", counts.beta())));
         rows.extend(provenance.epochs.map(|x| row("epochs", x)));
-        rows.extend(provenance.log_joint.map(|x| row("log joint likelihood a token", x)));
+        rows.extend(provenance.log_joint.map(|x| row("log joint likelihood per token", x)));
         rows.extend(provenance.documents.map(|x| row("documents trained on", x)));
         rows.extend(provenance.tokens.map(|x| row("tokens trained on", x)));
-        rows.extend(provenance.corpus.map(|x| row("fingerprint of them", format!("{x:016x}"))));
+        rows.extend(
+            provenance.corpus.map(|x| row("fingerprint of these documents", format!("{x:016x}"))),
+        );
         rows.extend(provenance.notes.iter().cloned());
         rows
     }
@@ -62,25 +64,25 @@ impl Origin<'_> {
         let same = match self.model.provenance().corpus {
             Some(trained) if trained == fingerprint => "yes",
             Some(_) => "no",
-            None => "not known",
+            None => "unknown",
         };
         vec![
             row("file", self.args.path.display()),
             row("documents", self.size.documents),
-            row("tokens of words that the model knows", self.size.tokens),
-            row("tokens of other words, left out", self.size.unknown),
+            row("tokens of known words", self.size.tokens),
+            row("tokens of unknown words, left out", self.size.unknown),
             row("fingerprint", format!("{fingerprint:016x}")),
-            row("the model was trained on them", same),
+            row("model was trained on them", same),
         ]
     }
 
     fn page(&self) -> Vec<(String, String)> {
         vec![
-            row("program", format!("report {}", env!("CARGO_PKG_VERSION"))),
-            row("method for topics of documents", self.args.method.method().name()),
-            row("seed", self.args.method.seed),
-            row("documents in it", format!("{} of {}", self.shown, self.size.documents)),
-            row("words of a document at most", self.args.document_words),
+            row("program", format!("lda report {}", env!("CARGO_PKG_VERSION"))),
+            row("inference method", self.args.inference.method.method().name()),
+            row("seed", self.args.inference.method.seed),
+            row("documents shown", format!("{} of {}", self.shown, self.size.documents)),
+            row("maximum words per document", self.args.document_words),
             row("stress of the map", format!("{:.3}", self.stress)),
         ]
     }

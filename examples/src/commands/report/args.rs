@@ -4,9 +4,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use lda_examples::method::MethodArgs;
-use lda_examples::program::ProgramArgs;
-use lda_examples::reading::ReadingArgs;
+use lda_examples::documents::InferenceArgs;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -50,13 +48,7 @@ pub struct Args {
     pub document_words: usize,
 
     #[command(flatten)]
-    pub program: ProgramArgs,
-
-    #[command(flatten)]
-    pub method: MethodArgs,
-
-    #[command(flatten)]
-    pub reading: ReadingArgs,
+    pub inference: InferenceArgs,
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use lda_core::container::FileError;
 use lda_core::corpus::read::read_vocabulary;
 use lda_core::corpus::{ReadError, Vocabulary};
 use lda_core::eval::{TopWordsError, TopicDistances, classical_scaling, smacof};
-use lda_core::infer::{Answer, Inference};
+use lda_core::infer::Answer;
 use lda_core::model::TopicModel;
 use lda_examples::documents::{Answered, DocumentsError};
 use lda_examples::output::{Output, OutputError};
@@ -72,18 +72,18 @@ impl ReportError {
 /// # Errors
 /// [`ReportError`].
 pub fn run(args: &Args) -> Result<(), ReportError> {
-    args.program.start_threads()?;
-    let note = |text: &str| args.program.note(text);
+    args.inference.program.start_threads()?;
+    let note = |text: &str| args.inference.program.note(text);
     let output = Output::create(&args.out)?;
     let curves = args.log.iter().map(|path| Curve::read(path)).collect::<Result<_, _>>()?;
     // The file is untrusted input, so that it is checked.
     let model = TopicModel::load(&args.model)?;
-    let method = args.method.method();
-    let inference =
-        Inference::new(&model, method, args.method.seed).map_err(DocumentsError::from)?;
-    let corpus = reading::read_in_order(&args.path, &args.reading, &mut |text| note(text))
-        .map_err(DocumentsError::from)?
-        .corpus;
+    let method = args.inference.method.method();
+    let inference = args.inference.inference(&model)?;
+    let corpus =
+        reading::read_in_order(&args.path, &args.inference.reading, &mut |text| note(text))
+            .map_err(DocumentsError::from)?
+            .corpus;
     let titles = titles(args, &corpus)?;
     note(&format!("topics of {} documents by {}", corpus.num_documents(), method.name()));
     let Answered { translation, answers, .. } = Answered::new(&corpus, &inference, &args.model)?;

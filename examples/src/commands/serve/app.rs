@@ -17,7 +17,7 @@ use crate::commands::serve::metrics::Metrics;
 use crate::commands::serve::model::{Current, Ready};
 use crate::commands::serve::problem::Problem;
 use crate::commands::serve::queue::Queue;
-use crate::commands::serve::workers::{Caller, Outcome, Work, WorkerState};
+use crate::commands::serve::work::{Caller, Outcome, Work, WorkerState};
 
 /// Header with the fingerprint of the model of an answer.
 const MODEL: HeaderName = HeaderName::from_static("x-model");

@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, ValueEnum, value_parser};
-use lda_core::corpus::read::TextOptions;
 use lda_examples::method::MethodArgs;
 use lda_examples::parsers::number;
-use lda_examples::reading::stop_words;
+use lda_examples::text::WordArgs;
 use tracing::level_filters::LevelFilter;
 
 const AFTER_HELP: &str = "\
@@ -40,7 +39,7 @@ pub struct Args {
 
     #[command(flatten)]
     pub method: MethodArgs,
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Words of texts (use the options of the training run)")]
     pub words: WordArgs,
     #[command(flatten)]
     pub model_file: ModelArgs,
@@ -64,30 +63,6 @@ pub struct ModelArgs {
     /// Number of top words cached per topic, 4 bytes each; upper limit for `/topics?terms=`
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub max_terms: usize,
-}
-
-/// Tokenization of texts. Use the options that the model's corpus was read with.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Words of texts (use the options of the training run)")]
-pub struct WordArgs {
-    /// Stop words to leave out: `english`, `none`, or a file with one word per line
-    #[arg(long, value_name = "LIST", default_value = "english")]
-    stop_words: PathBuf,
-    /// Minimum length of a word, in characters
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    min_length: u32,
-    /// Maximum length of a word, in characters
-    #[arg(long, value_name = "N", default_value_t = 64)]
-    max_length: u32,
-    /// Split words at underscores and at changes of case
-    #[arg(long)]
-    split_identifiers: bool,
-    /// Do not convert words to lower case
-    #[arg(long)]
-    keep_case: bool,
-    /// Keep words that are numbers
-    #[arg(long)]
-    numbers: bool,
 }
 
 /// Limits of the service.
@@ -147,20 +122,6 @@ pub enum LogForm {
     Text,
 }
 
-impl WordArgs {
-    /// The same options for the tokenizer.
-    pub fn options(&self) -> TextOptions {
-        let mut options = TextOptions::default();
-        options.stop_words = stop_words(&self.stop_words);
-        options.min_length = self.min_length;
-        options.max_length = self.max_length;
-        options.split_identifiers = self.split_identifiers;
-        options.lowercase = !self.keep_case;
-        options.numbers = self.numbers;
-        options
-    }
-}
-
 impl LimitArgs {
     /// Number of inference threads.
     pub fn num_threads(&self) -> usize {
@@ -198,12 +159,6 @@ mod tests {
     #[test]
     fn the_command_is_well_formed() {
         Args::command().debug_assert();
-    }
-
-    #[test]
-    fn text_is_read_as_by_default() {
-        let args = Args::try_parse_from(["serve", "m.lda"]).unwrap();
-        assert_eq!(args.words.options(), TextOptions::default());
     }
 
     #[test]

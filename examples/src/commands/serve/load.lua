@@ -1,5 +1,5 @@
--- Load for `serve`, by wrk (https://github.com/wg/wrk): every line of the file $BODIES is the body of a
--- request, sent in turn. Prints how many answers had which status, and the times of all of them.
+-- Load for `lda serve` with wrk (https://github.com/wg/wrk). Each line of the file $BODIES is the body of a
+-- request; they are sent in turn. Prints the number of answers by status, and the latencies.
 --
 --   BODIES=queries.jsonl wrk -t1 -c16 -d30s -s load.lua http://127.0.0.1:8080/infer
 

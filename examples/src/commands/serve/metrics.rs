@@ -1,33 +1,31 @@
-//! Metrics of the service, in the OpenMetrics text format of Prometheus.
+//! Metrics of the service.
 
 use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use lda_core::infer::Answer;
-use prometheus_client::encoding::{EncodeLabelSet, text};
+use lda_examples::metrics::MetricSet;
+use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Unit;
 
 use crate::commands::serve::model::Ready;
-
-/// Media type of [`Metrics::encode`].
-pub const MEDIA_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Upper bounds of the time buckets in seconds, from an answer by RT-LDA to the longest wait.
 const TIMES: [f64; 14] =
     [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 30.0];
 
-/// All metrics. Counting is an atomic addition, and a table lookup for metrics with labels.
+/// All metrics of the service.
 #[derive(Debug)]
 pub struct Metrics {
-    registry: Registry,
+    set: MetricSet,
     requests: Family<RequestLabels, Counter>,
     times: Family<RouteLabels, Histogram, fn() -> Histogram>,
     abandoned: Counter,
-    under_way: Gauge,
+    in_flight: Gauge,
     connections: Gauge,
     queued: Gauge,
     buffered: Gauge,
@@ -65,73 +63,48 @@ struct ModelLabels {
 impl Metrics {
     /// All metrics at zero.
     pub fn new() -> Self {
-        let mut registry = Registry::with_prefix("lda");
-        let metrics = Self {
-            requests: Family::default(),
-            times: Family::new_with_constructor(|| Histogram::new(TIMES)),
-            abandoned: Counter::default(),
-            under_way: Gauge::default(),
-            connections: Gauge::default(),
-            queued: Gauge::default(),
-            buffered: Gauge::default(),
-            documents: Counter::default(),
-            tokens: Counter::default(),
-            unknown: Counter::default(),
-            reloads: Family::default(),
-            model: Family::default(),
-            registry: Registry::default(),
-        };
-        let to = &mut registry;
-        to.register("http_requests", "Requests answered", metrics.requests.clone());
-        to.register_with_unit(
-            "http_request_duration",
-            "Time from a request's head to its answer",
-            Unit::Seconds,
-            metrics.times.clone(),
-        );
-        to.register(
-            "http_requests_abandoned",
-            "Requests whose client left before the answer",
-            metrics.abandoned.clone(),
-        );
-        to.register(
-            "http_requests_under_way",
-            "Requests not answered yet",
-            metrics.under_way.clone(),
-        );
-        to.register("http_connections", "Connections open", metrics.connections.clone());
-        to.register("queued", "Requests that wait for a thread", metrics.queued.clone());
-        to.register_with_unit(
-            "buffered",
-            "Bodies of requests held",
-            Unit::Bytes,
-            metrics.buffered.clone(),
-        );
-        to.register("documents", "Documents answered", metrics.documents.clone());
-        to.register("tokens", "Tokens of words that the model knows", metrics.tokens.clone());
-        to.register(
-            "unknown_tokens",
-            "Tokens of words that the model does not know",
-            metrics.unknown.clone(),
-        );
-        to.register("model_loads", "Times that a model was loaded", metrics.reloads.clone());
-        to.register("model_info", "The model in use", metrics.model.clone());
+        let mut set = MetricSet::new([]);
+        let times = Family::new_with_constructor((|| Histogram::new(TIMES)) as fn() -> Histogram);
+        let reloads: Family<OutcomeLabels, Counter> =
+            set.add("model_loads", "Attempts to load a model, by outcome");
         // Created at the start, so that rates are defined from the beginning.
         for outcome in ["ok", "failed"] {
-            drop(metrics.reloads.get_or_create(&OutcomeLabels { outcome }));
+            drop(reloads.get_or_create(&OutcomeLabels { outcome }));
         }
-        Self { registry, ..metrics }
+        Self {
+            requests: set.add("http_requests", "Requests answered"),
+            times: set.add_metric(
+                Unit::Seconds,
+                "http_request_duration",
+                "Time from the head of a request to its answer",
+                times,
+            ),
+            abandoned: set.add(
+                "http_requests_abandoned",
+                "Requests whose client disconnected before the answer",
+            ),
+            in_flight: set.add("http_requests_in_flight", "Requests not answered yet"),
+            connections: set.add("http_connections", "Open connections"),
+            queued: set.add("queued", "Requests that wait for an inference thread"),
+            buffered: set.add_in(Unit::Bytes, "buffered", "Request bodies in memory"),
+            documents: set.add("documents", "Documents answered"),
+            tokens: set.add("tokens", "Tokens of words in the model's vocabulary"),
+            unknown: set.add("unknown_tokens", "Tokens of unknown words"),
+            model: set.add("model_info", "The model in use"),
+            reloads,
+            set,
+        }
     }
 
     /// Counts a request until it [ends](InFlight::end), or is dropped because its client disconnected.
     pub fn begin(&self, route: String) -> InFlight<'_> {
-        self.under_way.inc();
+        self.in_flight.inc();
         InFlight { metrics: self, start: Instant::now(), route: Some(route) }
     }
 
     /// Number of requests in flight.
-    pub fn under_way(&self) -> i64 {
-        self.under_way.get()
+    pub fn in_flight(&self) -> i64 {
+        self.in_flight.get()
     }
 
     /// Counts a connection until the returned value is dropped.
@@ -169,9 +142,7 @@ impl Metrics {
     pub fn encode(&self, queued: usize, buffered: usize) -> String {
         self.queued.set(queued as i64);
         self.buffered.set(buffered as i64);
-        let mut out = String::new();
-        text::encode(&mut out, &self.registry).expect("a string takes all");
-        out
+        self.set.encode()
     }
 }
 
@@ -200,7 +171,7 @@ impl InFlight<'_> {
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.metrics.under_way.dec();
+        self.metrics.in_flight.dec();
         if self.route.is_some() {
             self.metrics.abandoned.inc();
         }
@@ -226,12 +197,12 @@ mod tests {
         let metrics = Metrics::new();
         metrics.begin("/infer".to_owned()).end(StatusCode::OK);
         drop(metrics.begin("/infer".to_owned()));
-        let under_way = metrics.begin("/topics".to_owned());
+        let in_flight = metrics.begin("/topics".to_owned());
         let text = metrics.encode(3, 4);
         for line in [
             "lda_http_requests_total{route=\"/infer\",status=\"200\"} 1",
             "lda_http_requests_abandoned_total 1",
-            "lda_http_requests_under_way 1",
+            "lda_http_requests_in_flight 1",
             "lda_http_request_duration_seconds_count{route=\"/infer\"} 1",
             "lda_queued 3",
             "lda_buffered_bytes 4",
@@ -239,7 +210,7 @@ mod tests {
         ] {
             assert!(text.lines().any(|other| other == line), "{line} in {text}");
         }
-        under_way.end(StatusCode::NOT_FOUND);
-        assert!(metrics.encode(0, 0).contains("lda_http_requests_under_way 0\n"));
+        in_flight.end(StatusCode::NOT_FOUND);
+        assert!(metrics.encode(0, 0).contains("lda_http_requests_in_flight 0\n"));
     }
 }

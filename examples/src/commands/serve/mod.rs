@@ -44,6 +44,7 @@ mod app;
 mod args;
 mod body;
 mod clients;
+mod leading_words;
 mod log;
 mod mapped_model;
 mod metrics;
@@ -57,6 +58,7 @@ mod run;
 mod server;
 mod signals;
 mod topics;
+mod work;
 mod workers;
 
 use std::process::ExitCode;

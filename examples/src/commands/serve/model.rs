@@ -15,8 +15,8 @@ use lda_core::model::TopicModel;
 use thiserror::Error;
 
 use crate::commands::serve::args::Args;
+use crate::commands::serve::leading_words::LeadingWords;
 use crate::commands::serve::mapped_model;
-use crate::commands::serve::topics::LeadingWords;
 
 /// Errors of opening a model.
 #[derive(Debug, Error)]

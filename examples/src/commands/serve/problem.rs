@@ -101,12 +101,12 @@ impl IntoResponse for Problem {
         let (status, code) = self.kind();
         let body = Body {
             r#type: "about:blank",
-            title: status.canonical_reason().expect("each has a name"),
+            title: status.canonical_reason().expect("every status above has a reason phrase"),
             status: status.as_u16(),
             code,
             detail: self.to_string(),
         };
-        let body = serde_json::to_vec(&body).expect("plain data");
+        let body = serde_json::to_vec(&body).expect("plain data serializes to JSON");
         let mut response = (status, [(header::CONTENT_TYPE, PROBLEM_JSON)], body).into_response();
         if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));

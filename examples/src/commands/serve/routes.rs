@@ -11,16 +11,16 @@ use axum::http::{HeaderMap, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
+use lda_examples::metrics::MEDIA_TYPE;
 use serde::{Deserialize, Serialize};
 use tracing::debug;
 
 use crate::commands::serve::answer::{Answers, DocumentDistance, DocumentTopics};
 use crate::commands::serve::app::{App, RequestContext};
-use crate::commands::serve::metrics::MEDIA_TYPE;
 use crate::commands::serve::problem::Problem;
 use crate::commands::serve::request::{InferRequest, SimilarRequest, parse};
 use crate::commands::serve::topics::{Neighbour, Topic, hellinger, neighbours};
-use crate::commands::serve::workers::{Caller, Outcome, WorkerState};
+use crate::commands::serve::work::{Caller, Outcome, WorkerState};
 
 /// The description of all routes.
 const OPENAPI: &str = include_str!("openapi.json");
@@ -58,10 +58,10 @@ pub fn router(app: Arc<App>) -> Router {
 async fn observe(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
     let matched = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let (method, route) = (request.method().clone(), matched.unwrap_or("none").to_owned());
-    let under_way = app.metrics.begin(route.clone());
+    let in_flight = app.metrics.begin(route.clone());
     let response = next.run(request).await;
     let status = response.status();
-    let seconds = under_way.end(status).as_secs_f64();
+    let seconds = in_flight.end(status).as_secs_f64();
     debug!(%method, route, status = status.as_u16(), seconds, "request");
     response
 }
@@ -238,7 +238,7 @@ fn checked_terms(terms: Option<usize>, limit: usize) -> Result<usize, Problem> {
 }
 
 fn json(value: &impl Serialize) -> Outcome {
-    Ok(serde_json::to_vec(value).expect("plain data"))
+    Ok(serde_json::to_vec(value).expect("plain data serializes to JSON"))
 }
 
 /// Liveness: the process answers.

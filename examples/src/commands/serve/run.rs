@@ -114,7 +114,7 @@ async fn serve(args: Args, tokenizer: &Tokenizer) -> Result<(), ServeError> {
         () = endings.next() => false,
     };
     // An open connection without a request does not count.
-    let requests = app.metrics.under_way();
+    let requests = app.metrics.in_flight();
     if !closed && requests > 0 {
         return Err(ServeError::CutOff { requests });
     }

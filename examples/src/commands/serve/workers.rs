@@ -14,77 +14,12 @@ use std::sync::Arc;
 use std::thread;
 
 use lda_core::corpus::read::Tokenizer;
-use lda_core::infer::{Answer, Inference, Session};
-use lda_core::model::TopicModel;
-use tokio::sync::oneshot;
 use tracing::error;
 
 use crate::commands::serve::app::App;
-use crate::commands::serve::args::LimitArgs;
-use crate::commands::serve::metrics::Metrics;
-use crate::commands::serve::model::Ready;
 use crate::commands::serve::problem::Problem;
 use crate::commands::serve::queue::QueueItem;
-use crate::commands::serve::request::{Document, Resolver};
-
-/// JSON of an answer, or the error.
-pub type Outcome = Result<Vec<u8>, Problem>;
-
-/// The work of a request.
-pub type Task = Box<dyn FnOnce(&mut WorkerState<'_>, &Caller<'_>) -> Outcome + Send>;
-
-/// A queued request.
-pub struct Work {
-    /// The model that was in use when the request arrived.
-    pub ready: Arc<Ready>,
-    pub task: Task,
-    pub reply: oneshot::Sender<Outcome>,
-}
-
-/// The client that waits for an answer.
-pub struct Caller<'a>(&'a oneshot::Sender<Outcome>);
-
-impl Caller<'_> {
-    /// Whether the client has disconnected or the deadline has passed.
-    pub fn is_gone(&self) -> bool {
-        self.0.is_closed()
-    }
-}
-
-/// State of an inference thread for consecutive requests of one model.
-pub struct WorkerState<'a> {
-    pub ready: &'a Ready,
-    session: Session<'a, Box<TopicModel>>,
-    tokenizer: &'a mut Tokenizer,
-    limits: &'a LimitArgs,
-    metrics: &'a Metrics,
-}
-
-impl WorkerState<'_> {
-    /// Infers documents one after the other and calls `each` with every answer.
-    ///
-    /// # Errors
-    /// Those of [`Resolver`]; [`Problem::Time`] if the caller is gone.
-    pub fn infer(
-        &mut self,
-        documents: impl ExactSizeIterator<Item = Document>,
-        caller: &Caller<'_>,
-        mut each: impl FnMut(&Inference<Box<TopicModel>>, &Answer),
-    ) -> Result<(), Problem> {
-        let Self { ready, session, tokenizer, limits, metrics } = self;
-        let mut resolver = Resolver::new(ready.model(), tokenizer, limits, documents.len())?;
-        let mut answer = Answer::default();
-        for document in documents {
-            let words = resolver.resolve(document)?;
-            if caller.is_gone() || !session.infer_while(words, &mut answer, || !caller.is_gone()) {
-                return Err(Problem::Time);
-            }
-            metrics.document(&answer);
-            each(&ready.inference, &answer);
-        }
-        Ok(())
-    }
-}
+use crate::commands::serve::work::{Caller, Work, WorkerState};
 
 /// Starts the threads, which run until the process exits.
 ///
@@ -110,13 +45,7 @@ fn serve(app: &App, mut tokenizer: Tokenizer) -> ! {
             QueueItem::Flush => continue,
         };
         let ready = Arc::clone(&work.ready);
-        let mut worker = WorkerState {
-            ready: &ready,
-            session: ready.inference.session(),
-            tokenizer: &mut tokenizer,
-            limits: &app.limits,
-            metrics: &app.metrics,
-        };
+        let mut worker = WorkerState::new(&ready, &mut tokenizer, &app.limits, &app.metrics);
         // The session's scratch is reused until a request has another model; `Flush` makes an idle
         // thread drop the old model.
         while process(work, &mut worker) {
@@ -138,7 +67,7 @@ fn process(work: Work, worker: &mut WorkerState<'_>) -> bool {
     if reply.is_closed() {
         return true;
     }
-    let outcome = catch_unwind(AssertUnwindSafe(|| task(worker, &Caller(&reply))));
+    let outcome = catch_unwind(AssertUnwindSafe(|| task(worker, &Caller::new(&reply))));
     let whole = outcome.is_ok();
     if !whole {
         error!("a request panicked; the thread continues with a new session");
@@ -151,12 +80,15 @@ fn process(work: Work, worker: &mut WorkerState<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
-    use lda_core::infer::Method;
-    use lda_core::model::Weights;
+    use lda_core::infer::{Inference, Method};
+    use lda_core::model::{TopicModel, Weights};
+    use tokio::sync::oneshot;
 
     use super::*;
     use crate::commands::serve::args::Args;
-    use crate::commands::serve::topics::LeadingWords;
+    use crate::commands::serve::leading_words::LeadingWords;
+    use crate::commands::serve::model::Ready;
+    use crate::commands::serve::work::{Outcome, Task};
 
     fn ready() -> Arc<Ready> {
         let weights = Weights::from_rows(&[[0.9, 0.1], [0.1, 0.9]]).unwrap();

@@ -1,42 +1,16 @@
 //! Initialization of a run: an existing model, or seed words of topics.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use clap::value_parser;
 use lda_core::Corpus;
 use lda_core::infer::Translation;
 use lda_core::model::TopicModel;
 use lda_core::train::{PseudoCounts, PseudoCountsError, TrainOptions, Weight};
-use lda_examples::parsers::positive;
 
-use crate::commands::train::args::Args;
+use crate::commands::train::args::{Args, InitArgs};
 use crate::commands::train::error::TrainError;
 use crate::commands::train::progress::Progress;
-
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Initialization")]
-pub struct InitArgs {
-    /// Continue from a model that --save wrote, with new documents: its counts are added to theirs,
-    /// its vocabulary is kept, and so are its priors and number of topics unless given (no fewer
-    /// topics). With --resume, name the model of that run again
-    #[arg(long, value_name = "MODEL")]
-    pub from: Option<PathBuf>,
-    /// Share of the counts of the --from model to keep: 1 is as if its documents were still in the
-    /// corpus, less lets it forget
-    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = positive,
-        requires = "from", conflicts_with = "resume")]
-    pub from_share: f64,
-    /// File of seed words: one topic per line, words separated by blanks. The first line is topic 0;
-    /// an empty line leaves its topic without seeds; lines that begin with # are comments
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["resume", "from"])]
-    pub seed_topics: Option<PathBuf>,
-    /// Number of tokens that each seed word counts as: a few pull the topic towards its seeds, as many
-    /// as the documents have fix it there
-    #[arg(long, value_name = "N", default_value_t = 100, requires = "seed_topics",
-        value_parser = value_parser!(u32).range(1..))]
-    pub seed_weight: u32,
-}
 
 /// Loads the model of `--from`.
 pub fn model(args: &InitArgs) -> Result<Option<TopicModel>, TrainError> {

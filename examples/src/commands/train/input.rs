@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use lda_core::Corpus;
-use lda_examples::{reading, sources};
+use lda_examples::reading::{self, ReadingError};
+use lda_examples::sources;
 
 use crate::commands::train::args::Args;
 use crate::commands::train::error::TrainError;
@@ -24,7 +25,7 @@ pub fn load(args: &Args, progress: &Progress) -> Result<(Corpus, Input), TrainEr
 fn load_path(path: &Path, args: &Args, progress: &Progress) -> Result<(Corpus, Input), TrainError> {
     progress.busy(&format!("reading {}", path.display()));
     let read = reading::read(path, &args.reading, &mut |text| progress.note(text))?;
-    let options = serde_json::to_value(&read.options).expect("plain data");
+    let options = serde_json::to_value(&read.options).expect("plain data serializes to JSON");
     let mut input = Input::new(path.display().to_string(), &read.corpus, options);
     input.vocabulary = read.vocabulary.map(|path| path.display().to_string());
     Ok((read.corpus, input))
@@ -32,8 +33,9 @@ fn load_path(path: &Path, args: &Args, progress: &Progress) -> Result<(Corpus, I
 
 fn load_sources(args: &Args, progress: &Progress) -> Result<(Corpus, Input), TrainError> {
     progress.busy("reading Rust sources");
-    let (corpus, summary) = sources::read(&args.reading.text, &mut |text| progress.note(text))?;
-    let reading = serde_json::to_value(&summary).expect("plain data");
+    let read = sources::read(&args.reading.text, &mut |text| progress.note(text));
+    let (corpus, summary) = read.map_err(ReadingError::from)?;
+    let reading = serde_json::to_value(&summary).expect("plain data serializes to JSON");
     let input = Input::new(sources::NAME.into(), &corpus, reading);
     Ok((corpus, input))
 }

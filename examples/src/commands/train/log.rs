@@ -38,7 +38,7 @@ impl Log {
             return;
         }
         let line = Line { report, log_joint_per_token, options: &self.provenance };
-        let line = serde_json::to_string(&line).expect("plain data");
+        let line = serde_json::to_string(&line).expect("plain data serializes to JSON");
         // Each line is flushed, so that a pipe shows it at once.
         if let Err(error) = writeln!(self.output, "{line}").and_then(|()| self.output.flush()) {
             self.failed = Some(error);

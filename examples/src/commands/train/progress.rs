@@ -140,7 +140,7 @@ impl Drop for Progress {
 }
 
 fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).expect("a template of this file")
+    ProgressStyle::with_template(template).expect("the templates of this file are valid")
 }
 
 #[cfg(test)]

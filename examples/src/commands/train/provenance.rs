@@ -9,7 +9,7 @@ use lda_core::train::Resolved;
 use lda_examples::json::ascii_line;
 use serde::Serialize;
 
-use crate::commands::train::init::InitArgs;
+use crate::commands::train::args::InitArgs;
 
 /// The program, the resolved options and the input. Two runs with equal provenance have bit-identical
 /// results; it contains neither the time nor the number of threads.

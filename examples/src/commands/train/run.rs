@@ -174,7 +174,7 @@ fn show(
     held: Option<&Corpus>,
     provenance: &Provenance,
 ) -> Result<(), TrainError> {
-    let counts = model.counts().expect("a run leaves counts");
+    let counts = model.counts().expect("a trained model has counts");
     let words = top_words(counts, counts.beta(), args.results.top_words, args.ranking())?;
     print(|out| {
         writeln!(out, "# options: {}", provenance.to_json())?;

@@ -19,10 +19,11 @@ use axum::routing::get;
 use lda_core::corpus::Vocabulary;
 use lda_dist::cluster::{NodeState, NonZeros, Report, Setup, Topics};
 use lda_dist::spec::JOINING;
+use lda_examples::metrics::MEDIA_TYPE;
 use lda_examples::table;
 use serde::Serialize;
 
-use crate::commands::cluster::config::Which;
+use crate::commands::cluster::role::NodeName;
 use metrics::Metrics;
 
 const PAGE: &str = include_str!("page.html");
@@ -43,7 +44,7 @@ struct Shared {
     node: Node,
     tokens: f64,
     metrics: Metrics,
-    told: Mutex<Told>,
+    progress: Mutex<Progress>,
 }
 
 /// Constant facts of a node.
@@ -64,10 +65,10 @@ struct Node {
 }
 
 #[derive(Debug)]
-struct Told {
+struct Progress {
     /// Start of the current epoch, and time of the last update.
     begun: Instant,
-    looked: Option<Instant>,
+    updated: Option<Instant>,
     state: Option<NodeState>,
     epochs: Vec<Epoch>,
     topics: Option<Table>,
@@ -123,7 +124,7 @@ struct Topic {
     words: Vec<String>,
 }
 
-/// All of it.
+/// The content of `/status.json`.
 #[derive(Serialize)]
 #[serde(rename_all = "kebab-case")]
 struct Document<'a> {
@@ -138,11 +139,11 @@ struct Document<'a> {
 
 impl Status {
     /// Status of a node in a run with `tokens` tokens.
-    pub fn new(setup: &Setup, which: Which, tokens: u64) -> Self {
+    pub fn new(setup: &Setup, name: NodeName, tokens: u64) -> Self {
         let Setup { spec, options, workers, epochs, .. } = setup;
         let node = Node {
-            role: which.role.name(),
-            index: which.index,
+            role: name.role.name(),
+            index: name.index,
             topics: spec.topics(),
             words: spec.words(),
             tokens,
@@ -153,19 +154,24 @@ impl Status {
             partitions: options.partitions,
             rounds: options.rounds,
         };
-        let told = Told {
+        let progress = Progress {
             begun: Instant::now(),
-            looked: None,
+            updated: None,
             state: None,
             epochs: Vec::new(),
             topics: None,
         };
         let metrics = Metrics::new(node.role, node.index);
-        Self(Arc::new(Shared { node, tokens: tokens as f64, metrics, told: Mutex::new(told) }))
+        Self(Arc::new(Shared {
+            node,
+            tokens: tokens as f64,
+            metrics,
+            progress: Mutex::new(progress),
+        }))
     }
 
-    /// Answers at an address from now on, by a thread of its own; gives back the address, with the port that the system
-    /// has chosen where 0 was asked for.
+    /// Serves the status on a thread of its own; returns the address, with the port that the system
+    /// chose if port 0 was given.
     ///
     /// # Errors
     /// If the address is not available, or a thread cannot be started.
@@ -183,33 +189,33 @@ impl Status {
         thread::Builder::new().name("status".to_owned()).spawn(move || {
             runtime.block_on(async {
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
-                // It ends with the process.
+                // The server ends with the process.
                 let _ = axum::serve(listener, routes).await;
             });
         })?;
         Ok(address)
     }
 
-    /// Whether it is time to [look](Self::look) again.
+    /// Whether it is time for the next [update](Self::update).
     pub fn is_due(&self) -> bool {
-        self.told(|told| told.looked.is_none_or(|before| before.elapsed() >= EVERY))
+        self.progress(|progress| progress.updated.is_none_or(|before| before.elapsed() >= EVERY))
     }
 
-    /// How the node stands now.
-    pub fn look(&self, state: NodeState) {
-        self.0.metrics.look(&state);
-        self.told(|told| {
-            told.looked = Some(Instant::now());
-            told.state = Some(state);
+    /// Updates the state of the node.
+    pub fn update(&self, state: NodeState) {
+        self.0.metrics.update(&state);
+        self.progress(|progress| {
+            progress.updated = Some(Instant::now());
+            progress.state = Some(state);
         });
     }
 
-    /// An epoch is done, as the master says.
+    /// Adds the master's report of an epoch.
     pub fn report(&self, report: &Report) {
         let Shared { node, tokens, metrics, .. } = &*self.0;
-        self.told(|told| {
-            let seconds = told.begun.elapsed().as_secs_f64().max(1e-9);
-            told.begun = Instant::now();
+        self.progress(|progress| {
+            let seconds = progress.begun.elapsed().as_secs_f64().max(1e-9);
+            progress.begun = Instant::now();
             let share = |time: Duration| time.as_secs_f64() / (seconds * f64::from(node.workers));
             let of = &report.bytes;
             let epoch = Epoch {
@@ -235,22 +241,24 @@ impl Status {
             };
             metrics.report(report, epoch.tokens_per_second, epoch.log_joint_per_token);
             // An epoch that is repeated after a restart replaces its first report.
-            told.epochs.retain(|before| before.epoch < report.epoch);
-            if told.epochs.len() == MOST {
+            progress.epochs.retain(|before| before.epoch < report.epoch);
+            if progress.epochs.len() == MOST {
                 let mut number = 0;
-                told.epochs.retain(|_| {
+                progress.epochs.retain(|_| {
                     number += 1;
                     number % 2 == 0
                 });
             }
-            told.epochs.push(epoch);
+            progress.epochs.push(epoch);
         });
     }
 
-    /// Words that stand for topics, as the master knows them now; of the largest so many are shown.
-    pub fn name(&self, topics: &Topics, vocabulary: Option<&Vocabulary>, shown: usize) {
+    /// Updates the table of topics: the `shown` largest ones with their top words.
+    pub fn set_topics(&self, topics: &Topics, vocabulary: Option<&Vocabulary>, shown: usize) {
         let Topics { epoch, totals, words } = topics;
-        if self.told(|told| told.topics.as_ref().is_some_and(|before| before.epoch == *epoch)) {
+        if self.progress(|progress| {
+            progress.topics.as_ref().is_some_and(|before| before.epoch == *epoch)
+        }) {
             return;
         }
         let tokens = totals.iter().sum::<u64>().max(1) as f64;
@@ -260,11 +268,11 @@ impl Status {
             words: words[topic].iter().map(|top| table::name(vocabulary, top.word)).collect(),
         };
         let largest = table::largest_first(totals).into_iter().take(shown).map(named).collect();
-        self.told(|told| told.topics = Some(Table { epoch: *epoch, largest }));
+        self.progress(|progress| progress.topics = Some(Table { epoch: *epoch, largest }));
     }
 
-    fn told<R>(&self, with: impl FnOnce(&mut Told) -> R) -> R {
-        with(&mut self.0.told.lock().unwrap_or_else(PoisonError::into_inner))
+    fn progress<R>(&self, with: impl FnOnce(&mut Progress) -> R) -> R {
+        with(&mut self.0.progress.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -273,24 +281,24 @@ async fn page() -> impl IntoResponse {
 }
 
 async fn document(State(status): State<Status>) -> impl IntoResponse {
-    let text = status.told(|told| {
-        let round = told.state.map(|state| state.round);
+    let text = status.progress(|progress| {
+        let round = progress.state.map(|state| state.round);
         let on = round.filter(|round| round.number != JOINING);
         serde_json::to_string(&Document {
             node: &status.0.node,
             epoch: on.map(|round| round.epoch),
             round: on.map(|round| round.number),
-            memory: told.state.map_or(0, |state| state.memory),
-            epochs: &told.epochs,
-            topics: told.topics.as_ref(),
+            memory: progress.state.map_or(0, |state| state.memory),
+            epochs: &progress.epochs,
+            topics: progress.topics.as_ref(),
         })
     });
     let json = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
-    (json, text.expect("numbers and names are JSON"))
+    (json, text.expect("numbers and strings can be written as JSON"))
 }
 
 async fn figures(State(status): State<Status>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, metrics::MEDIA_TYPE)], status.0.metrics.encode())
+    ([(header::CONTENT_TYPE, MEDIA_TYPE)], status.0.metrics.encode())
 }
 
 #[cfg(test)]
@@ -303,14 +311,14 @@ mod tests {
     use lda_dist::spec::Round;
 
     use super::*;
-    use crate::commands::cluster::args::RoleName;
+    use crate::commands::cluster::role::RoleName;
     use crate::commands::cluster::training::{Extent, Training};
 
     fn status() -> Status {
         let extent = Extent { documents: 10, words: 10, fingerprint: 1 };
         let training = Training { workers: 2, ..Training::default() };
         let setup = training.setup(None, extent).unwrap();
-        Status::new(&setup, Which { role: RoleName::Master, index: 0 }, 1000)
+        Status::new(&setup, NodeName { role: RoleName::Master, index: 0 }, 1000)
     }
 
     fn report(epoch: u32) -> Report {
@@ -338,13 +346,13 @@ mod tests {
         let status = status();
         assert!(status.is_due());
         let round = Round { epoch: 3, number: 1, attempt: 1 };
-        status.look(NodeState { round, memory: 77, waited: Waited::default() });
+        status.update(NodeState { round, memory: 77, waited: Waited::default() });
         assert!(!status.is_due());
         status.report(&report(1));
         status.report(&report(2));
         let word = |word| TopWord { word, count: 4, probability: 0.5, score: 0.5 };
         let words = vec![vec![word(3)], vec![word(7), word(8)]];
-        status.name(&Topics { epoch: 2, totals: vec![250, 750], words }, None, 1);
+        status.set_topics(&Topics { epoch: 2, totals: vec![250, 750], words }, None, 1);
         let address = status.listen("127.0.0.1:0").unwrap();
         let json = ask(address, "/status.json");
         let (_, body) = json.split_once("\r\n\r\n").unwrap();
@@ -377,7 +385,9 @@ mod tests {
         let status = status();
         (1..=5).chain(3..=4).for_each(|epoch| status.report(&report(epoch)));
         let epochs = |status: &Status| {
-            status.told(|told| told.epochs.iter().map(|epoch| epoch.epoch).collect::<Vec<_>>())
+            status.progress(|progress| {
+                progress.epochs.iter().map(|epoch| epoch.epoch).collect::<Vec<_>>()
+            })
         };
         assert_eq!(epochs(&status), [1, 2, 3, 4]);
         (5..=3000).for_each(|epoch| status.report(&report(epoch)));

@@ -1,4 +1,4 @@
-// From the address to the view.
+// Shows the view that the address names.
 
 let current = {};
 
@@ -32,7 +32,7 @@ function render() {
     state.view === "documents" ? "Number, date or title" : "Word or topic number";
   current = DRAW[state.view]();
   document.title = `${current.title} · ${contents.title}`;
-  // A query for topics is none for documents.
+  // A tab drops the query: a query for topics does not apply to documents.
   const plain = (view) => address({ ...state, view, id: null, query: "" });
   $("views").replaceChildren(
     ...TABS.map(([view, text, views]) =>
@@ -48,7 +48,7 @@ function render() {
   if (moved) $("right").scrollTop = 0;
 }
 
-// The search stays in the list it is about.
+// The search stays in the list that it filters.
 function search() {
   state.query = $("search").value;
   remember();
@@ -97,7 +97,7 @@ $("summary").textContent = [
   plural(contents.corpus.tokens, "token"),
 ].join(" · ");
 $("map-note").textContent =
-  "Near topics use like words; a circle’s area is its share of the tokens.";
+  "Topics near each other use similar words; the area of a circle is its share of the tokens.";
 buildHelp();
 buildMap();
 $("search").addEventListener("input", search);

@@ -1,4 +1,4 @@
-// Line charts: numbers on axes, a value under the pointer, and a sentence for who cannot see them.
+// Line charts with axes, the value under the pointer, and a sentence for screen readers.
 
 // Round numbers that cover a range.
 function ticks(low, high, n) {
@@ -12,8 +12,8 @@ function ticks(low, high, n) {
   return out;
 }
 
-// `lines`: [{ name, points: [[x, y], ...] }]. `nameX` and `nameY` write values on axes, `noteX` one under
-// the pointer.
+// `lines`: [{ name, points: [[x, y], ...] }]. `nameX` and `nameY` format values on the axes, `noteX` the
+// one under the pointer.
 function chart(
   lines,
   {

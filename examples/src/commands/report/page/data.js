@@ -1,4 +1,4 @@
-// What the page knows: contents decoded where they are looked at, and the formulas over them.
+// Data of the page, decoded on first use, and the formulas on them.
 
 const contents = JSON.parse(document.getElementById("data").textContent);
 
@@ -25,7 +25,7 @@ function decode(codes) {
   return numbers;
 }
 
-// A value that is made when it is first asked for.
+// A value that is computed on first use.
 function lazy(make) {
   let made;
   return () => (made ??= make());
@@ -34,7 +34,7 @@ function lazy(make) {
 const words = contents.words;
 const frequencies = decode(contents.frequencyCodes);
 const { beta, betaSum, tokens: countTokens, exact, shown, steps } = contents.counts;
-// Tokens of the documents that a count stands for.
+// Number of tokens per unit of a count.
 const unit = exact ? 1 : contents.corpus.tokens / Math.max(1, countTokens);
 
 const topics = contents.topics.map((topic, id) => ({
@@ -63,7 +63,7 @@ function pairs(numbers) {
   return out;
 }
 
-// Candidates of a topic, words ascending, with the two logarithms that relevance is made of.
+// Candidates of a topic, words ascending, with the two logarithms of the relevance.
 function terms(topic) {
   let word = 0;
   return pairs(decode(topic.wordCodes)).map(([gap, count]) => {
@@ -79,7 +79,7 @@ function terms(topic) {
   });
 }
 
-// The first terms by relevance, λ ln φ + (1 − λ) ln(φ / p(w)); of equals the lower word first.
+// The top terms by relevance, λ ln φ + (1 − λ) ln(φ / p(w)); at equal values, the lower word first.
 function ranked(id, lambda, n = shown) {
   const scored = topics[id].terms().map((term) => ({
     term,
@@ -89,7 +89,7 @@ function ranked(id, lambda, n = shown) {
   return scored.slice(0, n).map(({ term }) => term);
 }
 
-// A few words that tell a topic from others.
+// A few words that distinguish a topic.
 const LABEL_LAMBDA = 0.6;
 const labels = new Map();
 function label(id) {
@@ -115,7 +115,7 @@ const documents = contents.documents.map((document, at) => ({
   order: lazy(() => (document.orderCodes === undefined ? null : decode(document.orderCodes))),
 }));
 
-// Place of a document among those of the page, by its number in the corpus.
+// Index of a document in the page, by its number in the corpus.
 const documentAt = new Map(documents.map((document) => [document.number, document.at]));
 
 function documentWords(document) {
@@ -129,7 +129,7 @@ function documentWords(document) {
   return out;
 }
 
-// The first words of a document, or where their order is not known the most frequent.
+// The first words of a document, or the most frequent ones if the word order is not known.
 function excerpt(document, n) {
   const all = document.words();
   const order = document.order();
@@ -145,7 +145,7 @@ function documentName(document) {
   return document.title ?? `Document ${document.number}`;
 }
 
-// Topics that have each word among their candidates.
+// Topics of which each word is a candidate.
 const topicsOfWords = lazy(() => {
   const found = new Map();
   for (const topic of topics) {
@@ -159,8 +159,8 @@ const topicsOfWords = lazy(() => {
 
 const lowerWords = lazy(() => words.map((word) => word.toLowerCase()));
 
-// Topics that a query finds, best first: the one of that number, and those that have a word which
-// begins with it, by the word's probability there. A whole word comes before a beginning.
+// Topics that match a query, best first: the topic with that number, and those with a word that
+// begins with the query, by the word's probability in the topic. Whole words come before prefixes.
 function find(query) {
   const text = query.trim().toLowerCase();
   if (text === "") return null;

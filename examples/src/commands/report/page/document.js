@@ -1,6 +1,6 @@
 // The list of documents, and a document: its topics, and each word in the colour of its topic.
 
-// Topics of a document that have a colour and a letter; more could not be told apart.
+// Number of topics of a document with a colour and a letter; more could not be distinguished.
 const COLOURS = 8;
 const letter = (place) => String.fromCharCode(97 + place);
 
@@ -8,7 +8,7 @@ function legend(document) {
   return document.topics().slice(0, COLOURS);
 }
 
-// All topics of a document side by side.
+// A bar of the shares of a document's topics.
 function shareBar(document) {
   const parts = legend(document).map(({ topic, share }, i) =>
     h("span", {
@@ -21,7 +21,8 @@ function shareBar(document) {
 }
 
 function documentsView() {
-  // No colours here: in a document they tell its topics apart, but a list would read as if blue were one topic.
+  // Without colours: they distinguish the topics of one document, and in a list they would suggest that
+  // one colour is one topic.
   const leading = (document) =>
     h(
       "span",
@@ -74,7 +75,7 @@ function documentsView() {
     documents.length < contents.corpus.documents
       ? h("p", {
           class: "facts",
-          text: `Of ${count(contents.corpus.documents)}, those that are most typical of some topic.`,
+          text: `Of ${count(contents.corpus.documents)} documents, the most typical ones of each topic.`,
         })
       : null;
   $("right").replaceChildren(
@@ -91,7 +92,7 @@ function documentView(number) {
   const document = documents[at];
   const named = legend(document);
   const text = documentText(document);
-  // One topic alone, by a press on it; again for all.
+  // A press on a topic highlights its words; a second press ends that.
   let alone = null;
   const press = (place) => {
     alone = alone === place ? null : place;
@@ -115,7 +116,7 @@ function documentView(number) {
             type: "button",
             class: `c${i}`,
             "aria-pressed": "false",
-            "aria-label": `Show words of topic ${topic} alone`,
+            "aria-label": `Highlight the words of topic ${topic}`,
             on: { click: () => press(i) },
           },
           h("span", { class: `swatch c${i}`, text: letter(i) }),
@@ -146,7 +147,7 @@ function documentView(number) {
     document.date,
     plural(document.tokens, "token"),
     document.unknown > 0
-      ? `${count(document.unknown)} more of words that the model does not know`
+      ? `${count(document.unknown)} tokens of unknown words`
       : null,
   ]
     .filter(Boolean)
@@ -160,8 +161,8 @@ function documentView(number) {
         "div",
         { class: "steps" },
         h("a", { class: "step", href: link("documents"), text: "All" }),
-        step(before, "‹", "Document before"),
-        step(after, "›", "Document after"),
+        step(before, "‹", "Previous document"),
+        step(after, "›", "Next document"),
       ),
     ),
     h("p", { class: "facts", text: facts }),
@@ -210,9 +211,9 @@ function documentNote(document) {
   const order = document.order();
   const here = order ? order.length : all.reduce((sum, { tokens }) => sum + tokens, 0);
   const kind = order
-    ? "Words in their order, without those that the model does not know."
+    ? "Words in their order, without unknown words."
     : "The order of words is not known: most frequent first.";
   const cut =
-    here < document.tokens ? ` ${count(here)} of ${count(document.tokens)} tokens are here.` : "";
-  return `${kind}${cut} A word's colour and letter are those of its most probable topic in this document; grey are topics beyond the first ${COLOURS}.`;
+    here < document.tokens ? ` ${count(here)} of ${count(document.tokens)} tokens are shown.` : "";
+  return `${kind}${cut} The colour and letter of a word are those of its most probable topic in this document; topics after the first ${COLOURS} are grey.`;
 }

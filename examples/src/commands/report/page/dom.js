@@ -1,4 +1,4 @@
-// Elements. Data become text and attributes, never markup.
+// Creation of elements. Data become text and attributes, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 const $ = (id) => document.getElementById(id);
@@ -29,7 +29,7 @@ const integer = new Intl.NumberFormat("en");
 const count = (number) => integer.format(Math.round(number));
 const plural = (number, one) => `${count(number)} ${one}${number === 1 ? "" : "s"}`;
 
-// A share as a person reads it: three digits at most, and none invented.
+// Formats a share with at most three significant digits.
 function percent(share) {
   const value = 100 * share;
   if (value === 0) return "0%";
@@ -41,7 +41,7 @@ function say(text) {
   $("status").textContent = text;
 }
 
-// Text beside the pointer.
+// A tooltip next to the pointer.
 function tip(event, lines) {
   const box = $("tip");
   box.replaceChildren(...lines.map((line, i) => h(i === 0 ? "strong" : "span", { text: line })));

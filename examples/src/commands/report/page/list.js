@@ -1,7 +1,7 @@
-// A list of any length: only the rows in sight are there.
+// A list of any length: only the visible rows are in the document.
 
 class List {
-  // `row(item, place)` makes the element of an item; all are `height` high.
+  // `row(item, place)` creates the element of an item; each is `height` pixels high.
   constructor(name, height, row) {
     this.height = height;
     this.row = row;
@@ -34,7 +34,7 @@ class List {
     const from = Math.max(0, Math.floor(scrollTop / this.height) - 4);
     const to = Math.min(this.items.length, Math.ceil((scrollTop + clientHeight) / this.height) + 4);
     if (from === this.from && to === this.to) return;
-    // A row that has the focus keeps it, if its item is still in sight.
+    // A focused row keeps the focus, if its item is still visible.
     const focused = this.rows.contains(document.activeElement)
       ? document.activeElement.closest("li").dataset.place
       : null;

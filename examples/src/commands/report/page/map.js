@@ -1,4 +1,4 @@
-// The map: a circle a topic, its area the topic's share.
+// The map: a circle per topic, whose area is the topic's share.
 
 const map = { scale: 1, x: 0, y: 0, width: 0, height: 0, marks: new Map(), query: null };
 
@@ -14,13 +14,13 @@ function buildMap() {
   map.classes = topics.map(() => "");
   map.lines = s("g", { class: "near", "aria-hidden": "true" });
   map.names = s("g", { class: "names", "aria-hidden": "true" });
-  // Small ones on top, where they can be reached.
+  // Small circles are on top, so that they can be clicked.
   map.svg = s(
     "svg",
     {
       tabindex: "0",
       role: "listbox",
-      "aria-label": "Map of topics: arrow keys go to the next topic that way",
+      "aria-label": "Map of topics: arrow keys select the nearest topic in their direction",
     },
     map.lines,
     s(
@@ -70,7 +70,7 @@ function buildMap() {
   map.svg.addEventListener(
     "wheel",
     (event) => {
-      // Scrolling goes on; who wants to zoom holds a key down, or pinches, which says so too.
+      // Without a key the wheel scrolls the page; a pinch sets `ctrlKey` too.
       if (!event.ctrlKey && !event.metaKey) return;
       event.preventDefault();
       const box = map.svg.getBoundingClientRect();
@@ -94,7 +94,7 @@ function circleOf(event) {
 function dragMap() {
   map.svg.addEventListener("pointerdown", (event) => {
     map.dragged = false;
-    // On a phone one finger scrolls the page until the map is larger than its frame.
+    // On a phone one finger scrolls the page, unless the map is zoomed in.
     if (event.pointerType === "touch" && map.scale === 1) return;
     map.drag = { x: event.clientX - map.x, y: event.clientY - map.y };
   });
@@ -118,7 +118,7 @@ function zoom(by, x = map.width / 2, y = map.height / 2) {
   placeMap();
 }
 
-// Pixels of a topic's centre and its radius.
+// Centre and radius of a topic in pixels.
 function placeMap() {
   const { width, height, scale } = map;
   if (width === 0) return;
@@ -150,7 +150,7 @@ function placeMap() {
   markMap();
 }
 
-// Names for the largest circles and those that are marked, as far as they have room.
+// Labels of the largest and of the highlighted circles, as far as they fit.
 function nameMap() {
   const taken = [];
   const shown = [];
@@ -167,7 +167,7 @@ function nameMap() {
         .join(" "),
       28,
     );
-    // Wide enough for most letters; nothing is measured.
+    // An estimate that fits most letters, because measuring is slow.
     const half = text.length * (map.marks.has(id) ? 3.5 : 3.25) + 4;
     const middle = Math.min(Math.max(x, half), map.width - half);
     const top = r > 16 || y + r + 14 > map.height ? y - 6 : y + r + 2;
@@ -195,7 +195,7 @@ function clip(text, length) {
   return text.length > length ? `${text.slice(0, length - 1)}…` : text;
 }
 
-// Which topics stand out: the chosen one, those of a document in its colours, those that a query found.
+// Highlighted topics: the current one, those of a document in its colours, those that match a query.
 function markMap() {
   if (!map.at) return;
   map.marks = new Map();
@@ -211,7 +211,7 @@ function markMap() {
   map.svg.classList.toggle("faint", state.view === "document" || found !== null);
   map.circles.forEach((circle, id) => {
     const mark = map.marks.get(id) ?? (found?.has(id) ? "found" : "");
-    // Of a thousand circles few change, and only those are touched.
+    // PERF: only the few circles that change are updated.
     if (mark === map.classes[id]) return;
     map.classes[id] = mark;
     circle.setAttribute("class", mark);
@@ -248,7 +248,7 @@ function mapKey(event) {
   if (to !== null) go("topic", to);
 }
 
-// The nearest topic that lies more that way than aside.
+// The nearest topic in a direction: one that is farther in that direction than sideways.
 function nextOnMap(from, [dx, dy]) {
   const [x, y] = map.at[from];
   let best = null;

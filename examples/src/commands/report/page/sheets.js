@@ -1,4 +1,4 @@
-// Views without the map: training, and where the page comes from; and help.
+// Views without the map: training, the origin of the page, and help.
 
 function trainingView() {
   let by = "epochs";
@@ -33,9 +33,9 @@ function trainingView() {
     area.replaceChildren(
       chart(joint, {
         ...common,
-        labelY: "log joint likelihood a token (nats)",
+        labelY: "log joint likelihood per token (nats)",
         nameY: (y) => String(Number(y.toFixed(4))),
-        title: `Log joint likelihood a token by ${by}: ${last}`,
+        title: `Log joint likelihood per token by ${by}: ${last}`,
       }),
       ...(held.length === 0
         ? []
@@ -76,7 +76,7 @@ function trainingView() {
       h(
         "tr",
         {},
-        ["Log", "Run", "Epochs", "Seconds", "Log joint a token"].map((text, i) =>
+        ["Log", "Run", "Epochs", "Seconds", "Log joint per token"].map((text, i) =>
           h("th", { scope: "col", class: i > 1 ? "number" : undefined, text }),
         ),
       ),
@@ -120,9 +120,9 @@ function trainingView() {
           h(
             "p",
             {},
-            "Log joint likelihood a token at the end: ",
+            "Log joint likelihood per token at the end: ",
             h("strong", { text: Number(known).toFixed(4) }),
-            ". A log of the run would show how it got there.",
+            ". With --log FILE, a log of lda train, the page shows its curve.",
           ),
         ]
       : [
@@ -161,16 +161,16 @@ function aboutView() {
 }
 
 const ABOUT = [
-  "Topics and documents are numbered from 0, as in the files of train and infer.",
-  "Map: topics that use like words are near one another. Distances are square roots of Jensen-Shannon divergences, from 0 for equal topics to 1 for topics without a word in common; a plane cannot keep all of them, and the stress says how much is lost (0 is nothing). Axes have no meaning. A circle's area is the topic's share of the tokens; lines lead to the topics that are nearest before anything is flattened.",
-  "Words: relevance is λ ln φ + (1 − λ) ln(φ / p), where φ is the word's probability in the topic and p that in all of them (Sievert and Shirley 2014).",
-  "Documents: shares are of the posterior, prior included. Most typical of a topic are those where its tokens times the share that they are of all tokens is greatest. A word's topic is the most probable one given the word and the document's shares.",
+  "Topics and documents are numbered from 0, as in the files of lda train and lda infer.",
+  "Map: topics that use similar words are near each other. Distances are square roots of Jensen-Shannon divergences, from 0 for equal topics to 1 for topics without a common word. A plane cannot preserve all of them; the stress measures the error (0 is none). The axes have no meaning. The area of a circle is the topic's share of the tokens. Lines lead to the nearest topics by the distances before the projection.",
+  "Words: relevance is λ ln φ + (1 − λ) ln(φ / p), where φ is the probability of the word in the topic and p its probability in all topics (Sievert and Shirley 2014).",
+  "Documents: shares are posterior means, with the prior. A document is typical of a topic by its tokens of the topic times the topic's share of the document. The topic of a word is the most probable one given the word and the shares of the document.",
 ];
 
 const KEYS = [
-  ["/", "find a word or a topic's number"],
-  ["[ and ]", "larger and smaller topic; document before and after"],
-  ["Arrows", "on the map, the next topic that way; on the slider, the next λ"],
+  ["/", "find a word or a topic number"],
+  ["[ and ]", "larger and smaller topic; previous and next document"],
+  ["Arrows", "on the map, the nearest topic in that direction; on the slider, the next λ"],
   ["Home, End", "on the map, the largest and the smallest topic"],
   ["+ and −", "on the map, zoom; also Ctrl and the wheel"],
   ["Esc", "back to the list"],
@@ -183,7 +183,7 @@ function buildHelp() {
     text: "Close",
     on: { click: () => $("help").close() },
   });
-  // A page that was saved with what it showed begins anew.
+  // A saved page contains the elements that it showed, so they are replaced.
   $("help").replaceChildren(
     h("h2", { id: "help-title", text: "Keys" }),
     h(

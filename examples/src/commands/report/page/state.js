@@ -1,4 +1,4 @@
-// What is shown: kept in the address, so that a link, a reload and the way back lead there again.
+// State of the page. It is in the address, so that links, a reload and the back button restore it.
 //
 //   #/topics  #/topic/17  #/documents  #/document/33  #/training  #/about     ?lambda=0.6&q=word&by=number
 
@@ -19,7 +19,7 @@ function parse(hash) {
       : found.view === "document"
         ? documentAt.has(found.id)
         : true;
-  // An address of another page.
+  // The address of another page.
   if (!known) Object.assign(found, { view: `${found.view}s`, id: null });
   if (found.view === "training" && contents.curves.length === 0 && bestLogJoint() === undefined)
     found.view = "topics";
@@ -39,14 +39,14 @@ function address(to) {
   return `#/${to.view}${to.id === null ? "" : `/${to.id}`}${search === "" ? "" : `?${search}`}`;
 }
 
-// The address of another view, everything else as it is.
+// The address of another view with the same other state.
 const link = (view, id = null) => address({ ...state, view, id });
 
 function go(view, id = null) {
   location.hash = link(view, id);
 }
 
-// A change that is no step of its own: browsers allow few of them a second.
+// Replaces the address without a step in the history; delayed, because browsers limit the rate.
 let pending = 0;
 function remember() {
   clearTimeout(pending);
@@ -58,8 +58,8 @@ function flush() {
   if (address(state) !== location.hash) history.replaceState(null, "", address(state));
 }
 
-// The last likelihood that the model's file knows of.
+// The last likelihood in the model's file.
 function bestLogJoint() {
   const rows = contents.about.find(({ title }) => title === "Model")?.rows ?? [];
-  return rows.find(([name]) => name === "log joint likelihood a token")?.[1];
+  return rows.find(([name]) => name === "log joint likelihood per token")?.[1];
 }

@@ -2,7 +2,7 @@
 
 const hasTime = contents.time !== undefined;
 
-// How a topic's share moves: the slope of its share over bins, weighed by their tokens and relative to its mean.
+// Trend of a topic: the slope of its share over bins, weighted by their tokens and relative to its mean.
 const trends = lazy(() =>
   topics.map((topic) => {
     const { tokens } = contents.time;
@@ -34,7 +34,7 @@ const SORTS = [
 const LAMBDA_HELP =
   "1 orders words by how often the topic says them, 0 by how much more often than others do";
 
-// The slider: one element for all views, so that a drag goes on.
+// The slider: one element for all views, so that a redraw does not interrupt a drag.
 const slider = lazy(() => {
   const output = h("output", { for: "lambda" });
   const input = h("input", {
@@ -180,7 +180,7 @@ function topicView(id) {
   return { title: `Topic ${id}`, relevance: list.show };
 }
 
-// Bars: how often the topic says a word, within how often all do.
+// Bars: tokens of a word in the topic, as part of its tokens in all topics.
 function termList(id) {
   const rows = Array.from({ length: shown }, () => {
     const [word, all, own, number] = [
@@ -233,7 +233,7 @@ function termList(id) {
   return { element, show };
 }
 
-// Bins with enough tokens to tell something: one of few tokens is full of whatever they are about.
+// Bins with enough tokens: in a bin of few tokens, shares are noise.
 const telling = lazy(() => {
   const { tokens } = contents.time;
   const enough = tokens.reduce((sum, n) => sum + n, 0) / tokens.length / 10;
@@ -260,7 +260,7 @@ function timeSection(topic) {
     title: `Share of the topic by ${bin}; most in ${bins[top]}, ${percent(most)}`,
   });
   const few = bins.length - points.length;
-  const without = few === 0 ? "" : `; without ${few} that have too few tokens`;
+  const without = few === 0 ? "" : `; without ${few} with too few tokens`;
   return h(
     "section",
     {},
@@ -283,7 +283,7 @@ function documentsOf(topic) {
   return h(
     "section",
     {},
-    h("h3", { text: "Documents that say most of it" }),
+    h("h3", { text: "Most typical documents" }),
     h(
       "ol",
       { class: "documents" },
@@ -320,7 +320,7 @@ function nearOf(topic) {
   return h(
     "section",
     {},
-    h("h3", {}, "Topics like it ", h("span", { class: "muted", text: "by distance, 0 to 1" })),
+    h("h3", {}, "Similar topics ", h("span", { class: "muted", text: "by distance, 0 to 1" })),
     h(
       "ul",
       { class: "near" },

@@ -7,17 +7,16 @@ use lda_core::counts::TopicIndex;
 use lda_dist::cluster::{Documents, EpochTimer, Report, Role, Setup};
 use lda_examples::program::ProgramArgs;
 
-use crate::commands::cluster::args::RoleName;
-use crate::commands::cluster::config::Which;
 use crate::commands::cluster::error::ClusterError;
 use crate::commands::cluster::log::Log;
 use crate::commands::cluster::progress::Progress;
+use crate::commands::cluster::role::{NodeName, RoleName};
 #[cfg(feature = "status")]
 use crate::commands::cluster::status::Status;
 
 /// Monitor of a node, or of all nodes of a process.
 #[derive(Debug)]
-pub struct Watched<'a> {
+pub struct Monitor<'a> {
     program: &'a ProgramArgs,
     /// Only at the master.
     progress: Option<Progress<'a>>,
@@ -30,7 +29,7 @@ pub struct Watched<'a> {
     status: Option<Status>,
 }
 
-impl<'a> Watched<'a> {
+impl<'a> Monitor<'a> {
     /// Monitor of a node of a run over `tokens` tokens. `address` is that of the status page, `log` the
     /// log of a master.
     ///
@@ -39,20 +38,20 @@ impl<'a> Watched<'a> {
     pub fn new(
         program: &'a ProgramArgs,
         setup: &Setup,
-        which: Which,
+        node: NodeName,
         tokens: u64,
         address: Option<&str>,
         log: Option<&Path>,
     ) -> Result<Self, ClusterError> {
-        let is_master = which.role == RoleName::Master;
+        let is_master = node.role == RoleName::Master;
         let open = |path: &Path| {
             let error = |error| ClusterError::Log { path: path.to_owned(), error };
             Log::open(path, tokens).map_err(error)
         };
-        let watched = Self {
+        let monitor = Self {
             program,
             #[cfg(feature = "status")]
-            status: Self::answer(program, setup, which, tokens, address)?,
+            status: Self::listen(program, setup, node, tokens, address)?,
             progress: is_master.then(|| Progress::new(program, setup, tokens)),
             log: log.filter(|_| is_master).map(open).transpose()?,
             timer: EpochTimer::default(),
@@ -64,7 +63,7 @@ impl<'a> Watched<'a> {
             let why = "--status: this build has no status page; build it with --features status";
             return Err(ClusterError::Usage(why.to_owned()));
         }
-        Ok(watched)
+        Ok(monitor)
     }
 
     /// Sets the vocabulary and the number of topics to show.
@@ -78,15 +77,15 @@ impl<'a> Watched<'a> {
     }
 
     #[cfg(feature = "status")]
-    fn answer(
+    fn listen(
         program: &ProgramArgs,
         setup: &Setup,
-        which: Which,
+        node: NodeName,
         tokens: u64,
         address: Option<&str>,
     ) -> Result<Option<Status>, ClusterError> {
         let Some(address) = address else { return Ok(None) };
-        let status = Status::new(setup, which, tokens);
+        let status = Status::new(setup, node, tokens);
         let error = |error| ClusterError::Listen { address: address.to_owned(), error };
         let address = status.listen(address).map_err(error)?;
         program.note(&format!("status page: http://{address}/"));
@@ -112,7 +111,7 @@ impl<'a> Watched<'a> {
     }
 
     /// Polls the node for reports and errors.
-    pub fn look<T: TopicIndex, D: Documents>(&mut self, role: &mut Role<T, D>) {
+    pub fn poll<T: TopicIndex, D: Documents>(&mut self, role: &mut Role<T, D>) {
         let trouble = match role {
             Role::Master(master) => {
                 while let Some(report) = master.report() {
@@ -121,7 +120,7 @@ impl<'a> Watched<'a> {
                 self.timer.observe(master.round());
                 #[cfg(feature = "status")]
                 if let Some((status, topics)) = self.status.as_ref().zip(master.topics()) {
-                    status.name(topics, self.names.0, self.names.1);
+                    status.set_topics(topics, self.names.0, self.names.1);
                 }
                 master.trouble()
             }
@@ -134,7 +133,7 @@ impl<'a> Watched<'a> {
         }
         #[cfg(feature = "status")]
         if let Some(status) = self.status.as_ref().filter(|status| status.is_due()) {
-            status.look(role.state());
+            status.update(role.state());
         }
     }
 }

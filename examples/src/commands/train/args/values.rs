@@ -1,0 +1,114 @@
+//! Parsers of option values of `lda train`.
+
+use std::iter;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
+use lda_core::prior::Alpha;
+use lda_core::simd::Isa;
+use lda_core::train::{LearnAlpha, SamplerKind, Start};
+use lda_examples::parsers::{number, positive};
+
+/// A sampler; `None` lets the library choose.
+#[derive(Clone, Copy, Debug)]
+pub struct Sampler(pub Option<SamplerKind>);
+
+/// Parser of `--sampler`.
+pub fn sampler_parser() -> ValueParser {
+    let names = iter::once("auto").chain(SamplerKind::ALL.map(SamplerKind::name));
+    PossibleValuesParser::new(names)
+        .try_map(|name| match name.as_str() {
+            "auto" => Ok(Sampler(None)),
+            name => name.parse().map(|kind| Sampler(Some(kind))),
+        })
+        .into()
+}
+
+/// Parser of `--learn-alpha`.
+pub fn learn_parser() -> ValueParser {
+    PossibleValuesParser::new(LearnAlpha::ALL.map(LearnAlpha::name))
+        .map(|name| {
+            let named = |alpha: &LearnAlpha| alpha.name() == name;
+            LearnAlpha::ALL.into_iter().find(named).expect("one of the names above")
+        })
+        .into()
+}
+
+/// Parser of `--start`.
+pub fn start_parser() -> ValueParser {
+    PossibleValuesParser::new(Start::ALL.map(Start::name))
+        .map(|name| {
+            let named = |start: &Start| start.name() == name;
+            Start::ALL.into_iter().find(named).expect("one of the names above")
+        })
+        .into()
+}
+
+/// Parser of `--isa`.
+pub fn isa_parser() -> ValueParser {
+    PossibleValuesParser::new(["scalar", "avx2", "avx512"])
+        .map(|name| match name.as_str() {
+            "avx512" => Isa::Avx512,
+            "avx2" => Isa::Avx2,
+            _ => Isa::Scalar,
+        })
+        .into()
+}
+
+/// Parses a prior: one number, or one per topic.
+pub fn alpha(text: &str) -> Result<Alpha, String> {
+    let values = text.split(',').map(positive).collect::<Result<Vec<f64>, String>>()?;
+    Ok(if let [alpha] = values[..] { Alpha::Symmetric(alpha) } else { Alpha::PerTopic(values) })
+}
+
+/// Parses a number from 0 to 1.
+pub fn lambda(text: &str) -> Result<f64, String> {
+    let value = number(text)?;
+    if (0.0..=1.0).contains(&value) { Ok(value) } else { Err("give a number from 0 to 1".into()) }
+}
+
+/// Parses a size in bytes with an optional unit.
+pub fn size(text: &str) -> Result<u64, String> {
+    let text = text.trim();
+    let unit_at = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let value: f64 = number(&text[..unit_at])?;
+    let unit = match text[unit_at..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "kib" | "k" => 1024.0,
+        "mib" | "m" => 1024.0 * 1024.0,
+        "gib" | "g" => 1024.0 * 1024.0 * 1024.0,
+        "kb" => 1e3,
+        "mb" => 1e6,
+        "gb" => 1e9,
+        _ => return Err("give a number of bytes, or one with MiB or GiB".to_owned()),
+    };
+    let bytes = value * unit;
+    if bytes >= 1.0 && bytes < u64::MAX as f64 {
+        Ok(bytes as u64)
+    } else {
+        Err("give at least 1 byte, and less than 2^64".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alpha_is_a_number_or_a_list() {
+        assert_eq!(alpha("0.5"), Ok(Alpha::Symmetric(0.5)));
+        assert_eq!(alpha("0.5, 1"), Ok(Alpha::PerTopic(vec![0.5, 1.0])));
+        for bad in ["", "0", "-1", "nan", "inf", "0.5,", "x"] {
+            assert!(alpha(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("12"), Ok(12));
+        assert_eq!(size("1.5 KiB"), Ok(1536));
+        assert_eq!(size("8GB"), Ok(8_000_000_000));
+        for bad in ["", "-1", "0", "1TB?", "1e40", ".", "99999999999999GiB"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+}
