@@ -1,25 +1,26 @@
 #!/usr/bin/env python3
-"""Documents of a DataFrame as the shards that nodes of `lda cluster` read: what `lda cluster cut` does, on the executors.
+"""Shards for `lda cluster` from the documents of a DataFrame: what `lda cluster cut` does, on the executors.
 
     spark-submit cut.py --input articles.parquet --column tokens --shards 8 --out /shared/articles --cluster lda
     spark-submit launch.py --config /shared/run.toml --cluster lda           # documents = "articles"
 
-A row is a document. Its column has words (an array of strings), or how often each word is in it (a vector, as of
-CountVectorizer, whose `vocabulary` names the words). Documents are cut as `lda cluster cut` does, about equal in tokens
-and in order, and the files are the same to the byte; the order is that of --order-by, and without it whatever Spark
-has, so that another time other topics may come of it. Words of an array get their numbers in the order of their code
-points, unless --vocabulary has them; then other words are left out.
+A row is a document. Its column holds the words (an array of strings), or their counts (a vector, as from
+CountVectorizer, whose `vocabulary` names the words). Documents are divided as by `lda cluster cut`, in order and into
+shards of about equally many tokens, and the files are identical byte for byte. The order is that of --order-by.
+Without it, the order is whatever Spark returns, so that another run may give other topics. Words of an array are
+numbered in the order of their code points. With --vocabulary, they have the numbers of the vocabulary, and other
+words are left out.
 
-Each shard is made by one task, which has its documents in a file of its own and, when it is packed, in memory. Driver
-and executors see --out under the same path. Spark keeps the documents (memory and disk), as they are gone through
-three times.
+Each shard is written by one task, which stores its documents in a temporary file and, while it packs them, in memory.
+Driver and executors must see --out under the same path. Spark caches the documents (memory and disk), because they
+are read three times.
 
-In a notebook, where a DataFrame is there:
+In a notebook with a DataFrame `counted`:
 
     import cut
     cut.cut(counted, "features", "/shared/articles", vocabulary=model.vocabulary, cluster="target/release/lda")
 
-Exit status: 0 done, 1 failed, 2 wrong usage. Tested with Spark 4.3 and Python 3.11.
+Exit status: 0 success, 1 failure, 2 wrong usage. Tested with Spark 4.3 and Python 3.11.
 """
 
 import argparse
@@ -34,7 +35,7 @@ import sys
 import tempfile
 
 import launch
-from launch import USAGE, LaunchError, Trouble
+from launch import USAGE, LaunchError, StartError
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkFiles, StorageLevel
 from pyspark.errors import PySparkException
@@ -45,12 +46,12 @@ MANIFEST = "manifest"
 WORDS = "words"
 HOSTS = "hosts"
 MOST_SHARDS = 65_535
-# Before the words of a task that has failed, by which the driver finds them among those of Spark.
+# Prefix of the report of a failed task, by which the driver finds it in the error message of Spark.
 MARK = "LDA-CUT-FAILED "
 
 
 class CutFailed(Exception):
-    """Why a task has failed; Spark takes the text to the driver."""
+    """A task failed. Spark transports the text to the driver."""
 
     def __init__(self, status, words):
         super().__init__(MARK + json.dumps({"status": status, "words": words}))
@@ -60,21 +61,21 @@ class CutFailed(Exception):
 
 
 def cut(frame, column, out, shards=8, vocabulary=None, order_by=None, cluster=None, installed="lda"):
-    """Writes the documents of a DataFrame to the directory `out`, in so many shards, and returns how many documents,
-    tokens and words there are.
+    """Writes the documents of a DataFrame to the directory `out` as `shards` shards.
 
-    `vocabulary` is a list of words, by their numbers; an array's words that are not in it are left out. For the others
-    see the head of this file, and launch.launch. Raises LaunchError.
+    Returns the numbers of documents, tokens and words. `vocabulary` is the list of words by number; words of an array
+    that are not in it are left out. The other arguments are those of the command line and of launch.launch. Raises
+    LaunchError.
     """
     context = frame.sparkSession.sparkContext
     if not 1 <= shards <= MOST_SHARDS:
         raise LaunchError(f"{shards} shards: give 1 to {MOST_SHARDS}", USAGE)
     if "://" in out:
-        raise LaunchError(f"{out}: give a directory that driver and executors see", USAGE)
+        raise LaunchError(f"{out}: give a directory that driver and executors share", USAGE)
     program = launch.send(context, cluster, installed)
     context.addPyFile(os.path.abspath(launch.__file__))
     if __name__ != "__main__":
-        # Functions of a module are sent by name.
+        # Spark sends functions of a module by name, so the executors need the module.
         context.addPyFile(os.path.abspath(__file__))
     try:
         documents, words, names = count(frame, column, vocabulary, order_by)
@@ -84,16 +85,15 @@ def cut(frame, column, out, shards=8, vocabulary=None, order_by=None, cluster=No
         finally:
             documents.unpersist(blocking=True)
     except (Py4JJavaError, PySparkException) as error:
-        raise judge(error) from None
+        raise diagnose(error) from None
     except OSError as error:
         raise LaunchError(f"{out}: {error}") from None
 
 
 def count(frame, column, vocabulary, order_by):
-    """Documents as lists of pairs of a word's number and how often it is there, how many words there are, and their
-    names if they have some."""
+    """Returns documents as lists of (word number, count), the number of words, and their names or None."""
     if column not in frame.columns:
-        raise LaunchError(f"there is no column {column}: there are {', '.join(frame.columns)}", USAGE)
+        raise LaunchError(f"there is no column {column}: the columns are {', '.join(frame.columns)}", USAGE)
     kind = frame.schema[column].dataType
     if order_by:
         frame = frame.orderBy(order_by)
@@ -101,7 +101,7 @@ def count(frame, column, vocabulary, order_by):
     if isinstance(kind, VectorUDT):
         size = rows.map(len_of).reduce(same)
         if vocabulary is not None and len(vocabulary) != size:
-            raise LaunchError(f"{column} is of {size} words, and the vocabulary has {len(vocabulary)}", USAGE)
+            raise LaunchError(f"{column} has {size} words, but the vocabulary has {len(vocabulary)}: give the one of these vectors", USAGE)
         return rows.map(pairs_of_vector), size, vocabulary
     if not (isinstance(kind, ArrayType) and isinstance(kind.elementType, StringType)):
         found = kind.simpleString()
@@ -110,20 +110,20 @@ def count(frame, column, vocabulary, order_by):
         vocabulary = sorted(rows.flatMap(words_of).distinct().collect())
     numbers = {word: number for number, word in enumerate(vocabulary)}
     if len(numbers) < len(vocabulary):
-        raise LaunchError("a word is in the vocabulary twice", USAGE)
+        raise LaunchError("a word is in the vocabulary twice: remove one of them", USAGE)
     shared = frame.sparkSession.sparkContext.broadcast(numbers)
     return rows.map(lambda words: pairs_of_words(words, shared.value)), len(vocabulary), vocabulary
 
 
 def store(context, documents, words, names, out, shards, program):
-    """Writes the shards and, when all are there, the manifest."""
+    """Writes the shards, and then the manifest."""
     if any("\n" in word or "\r" in word for word in names or []):
-        raise LaunchError("a word has a line break in it: leave it out, or split there", USAGE)
+        raise LaunchError("a word contains a line break: remove it, or split the word there", USAGE)
     sizes = documents.mapPartitions(size).collect()
     befores = list(itertools.accumulate(sizes, lambda a, b: (a[0] + b[0], a[1] + b[1]), initial=(0, 0)))
     total, tokens = befores.pop()
     if tokens == 0:
-        raise LaunchError("no document has a word", 1)
+        raise LaunchError("the documents have no words", 1)
     if shards > total:
         raise LaunchError(f"{shards} shards of {total} documents: give fewer", USAGE)
     marks = documents.mapPartitionsWithIndex(
@@ -131,7 +131,7 @@ def store(context, documents, words, names, out, shards, program):
     ).collect()
     firsts = cuts(marks, total, shards)
     os.makedirs(out, exist_ok=True)
-    # Without a manifest there is nothing, and other shards may lie elsewhere.
+    # A directory without a manifest holds no shards. The file of hosts belongs to the shards before.
     for name in [MANIFEST, HOSTS]:
         with contextlib.suppress(FileNotFoundError):
             os.remove(os.path.join(out, name))
@@ -150,7 +150,7 @@ def store(context, documents, words, names, out, shards, program):
 
 
 def cuts(marks, documents, shards):
-    """The first document of each shard. No shard is without one."""
+    """Returns the first document of each shard. No shard is empty."""
     wanted, known = {}, 0
     for document, number in sorted(marks):
         for other in range(known + 1, number + 1):
@@ -158,14 +158,14 @@ def cuts(marks, documents, shards):
         known = max(known, number)
     firsts = [0]
     for number in range(1, shards):
-        # As many documents must be left as shards.
+        # Each of the remaining shards needs a document.
         latest = documents - (shards - number)
         firsts.append(min(latest, max(firsts[-1] + 1, wanted.get(number, latest))))
     return firsts
 
 
-def judge(error):
-    """What a task has to say, or Spark."""
+def diagnose(error):
+    """Returns the error that a task reported, or that of Spark."""
     text = str(error)
     at = text.find(MARK)
     if at >= 0:
@@ -179,13 +179,13 @@ def judge(error):
 
 def len_of(vector):
     if vector is None:
-        raise CutFailed(1, "a document has no vector: leave such rows out")
+        raise CutFailed(1, "the vector of a document is null: filter such rows out")
     return vector.size
 
 
 def same(one, other):
     if one != other:
-        raise CutFailed(1, f"vectors are of {one} words and of {other}: take those of one vocabulary")
+        raise CutFailed(1, f"vectors have {one} words and {other} words: use those of one vocabulary")
     return one
 
 
@@ -195,7 +195,7 @@ def pairs_of_vector(vector):
     whole = []
     for word, times in pairs:
         if not (0 <= times < 2**32 and times == int(times)):
-            raise CutFailed(1, f"word {word} is {times} times in a document: give whole numbers")
+            raise CutFailed(1, f"word {word} has the count {times} in a document: give whole numbers")
         if times:
             whole.append((int(word), int(times)))
     return whole
@@ -203,7 +203,7 @@ def pairs_of_vector(vector):
 
 def words_of(words):
     if words is None or None in words:
-        raise CutFailed(1, "a document, or a word of one, is null: leave such rows out")
+        raise CutFailed(1, "a document, or a word of a document, is null: filter such rows out")
     return words
 
 
@@ -217,7 +217,7 @@ def pairs_of_words(words, numbers):
 
 
 def size(documents):
-    """How many documents a partition has, and how many tokens."""
+    """Returns the numbers of documents and tokens of a partition."""
     count, tokens = 0, 0
     for document in documents:
         count += 1
@@ -226,7 +226,8 @@ def size(documents):
 
 
 def reached(documents, first, before, shards, tokens):
-    """Documents before which are the tokens of one shard more, and of how many; `before` the first are so many."""
+    """Yields (document, n) where the tokens before the document first fill n shards; `before` is the number of tokens
+    before document `first`."""
     last = 0
     for number, document in enumerate(documents, first):
         now = min(before * shards // tokens, shards - 1)
@@ -237,20 +238,20 @@ def reached(documents, first, before, shards, tokens):
 
 
 def pack(shard, documents, words, names, out, program):
-    """Has the program make the shard of some documents, and says what the manifest is to say of it."""
+    """Writes a shard with the program, and returns its lines of the manifest."""
     try:
         found = launch.find(program)
-    except Trouble as trouble:
-        raise CutFailed(*trouble.args) from None
+    except StartError as error:
+        raise CutFailed(*error.args) from None
     if not os.path.isdir(out):
-        raise CutFailed(1, f"{out} is not there on an executor: give a directory that all see")
+        raise CutFailed(1, f"{out} does not exist on an executor: give a directory that all share")
     with tempfile.TemporaryDirectory(dir=SparkFiles.getRootDirectory()) as directory:
         path, made = os.path.join(directory, "documents"), os.path.join(directory, "made")
         with open(path, "w", encoding="ascii") as file:
             for _, document in documents:
                 file.write(" ".join([str(len(document)), *(f"{word}:{times}" for word, times in document)]) + "\n")
         command = [found, "cluster", "cut", path, "--format", "ldac", "--num-words", str(words), "--shards", "1", "--out", made]
-        # Names are in a file of their own, and one is enough.
+        # The names of the words are in a file of their own, which one task writes.
         if shard == 0 and names.value is not None:
             vocabulary = os.path.join(directory, "vocabulary")
             with open(vocabulary, "w", encoding="utf-8", newline="\n") as file:
@@ -266,12 +267,12 @@ def pack(shard, documents, words, names, out, program):
         for source, target in copies if shard == 0 else copies[:1]:
             with open(os.path.join(made, source), "rb") as file:
                 replace(os.path.join(out, target), file)
-    # After `shard 0 0`.
+    # `rest` is what follows `shard 0 0`.
     return {"head": head, "rest": line.split(" ", 3)[3]}
 
 
 def replace(path, content):
-    """Writes a file beside, and then in the place of whatever is there: a task may run twice."""
+    """Writes a temporary file and renames it, because a task may run twice at the same time."""
     with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), prefix=".", delete=False) as file:
         try:
             if isinstance(content, bytes):
@@ -279,7 +280,7 @@ def replace(path, content):
             else:
                 shutil.copyfileobj(content, file)
             file.flush()
-            # As other files are, and not for its owner only.
+            # Temporary files are readable only by their owner.
             os.chmod(file.name, 0o644)
             os.replace(file.name, path)
         except BaseException:
@@ -296,14 +297,14 @@ def main():
         description=about, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     source = parser.add_mutually_exclusive_group(required=True)
-    source.add_argument("--input", metavar="PATH", help="documents, in files that Spark reads")
-    source.add_argument("--table", metavar="NAME", help="documents, in a table or view")
-    parser.add_argument("--format", default="parquet", help="of --input: parquet, json, orc and others [parquet]")
-    parser.add_argument("--column", required=True, metavar="NAME", help="an array of words, or a vector of counts")
-    parser.add_argument("--order-by", metavar="NAME", help="a column by which documents are put in order")
-    parser.add_argument("--vocabulary", metavar="FILE", help="words, one a line")
-    parser.add_argument("--shards", type=launch.positive, default=8, metavar="N", help="as of lda cluster cut [8]")
-    parser.add_argument("--out", required=True, metavar="DIR", help="directory that they are written to")
+    source.add_argument("--input", metavar="PATH", help="files of the documents, in a format that Spark reads")
+    source.add_argument("--table", metavar="NAME", help="table or view of the documents")
+    parser.add_argument("--format", default="parquet", help="format of --input: parquet, json, orc and others [parquet]")
+    parser.add_argument("--column", required=True, metavar="NAME", help="column of the words: an array of strings, or a vector of counts")
+    parser.add_argument("--order-by", metavar="NAME", help="column by which the documents are sorted")
+    parser.add_argument("--vocabulary", metavar="FILE", help="file of the words, one per line")
+    parser.add_argument("--shards", type=launch.positive, default=8, metavar="N", help="number of shards, as for lda cluster cut [8]")
+    parser.add_argument("--out", required=True, metavar="DIR", help="output directory")
     launch.add_program(parser)
     args = parser.parse_args()
     try:

@@ -1,35 +1,35 @@
 #!/usr/bin/env python3
-"""A run of `lda cluster` on the executors of Spark: all nodes start together, as tasks of a barrier stage.
+"""A run of `lda cluster` on the executors of Spark. All nodes start together, as tasks of a barrier stage.
 
-    lda cluster cut docword.nips.txt.gz --shards 8 --out /shared/nips     # or cut.py, from a table of Spark
+    lda cluster cut docword.nips.txt.gz --shards 8 --out /shared/nips     # or cut.py, from a DataFrame
     spark-submit --master spark://host:7077 launch.py --config /shared/run.toml --cluster target/release/lda
 
-run.toml says what is trained, as for `lda cluster node`. It has no addresses: each task takes a port of its executor, all
-tell each other by the barrier, and nodes get the list (`--nodes`). Executors see run.toml and what it names under the
-same paths, as on a file system that all share. The program is built with `--features grpc`; it is sent to the
-executors (--cluster), or is there already (--installed). With [grpc.tls] in run.toml nodes know each other by
-certificates, which have the executor's host as Spark has it; where {role} and {index} will run is not known before,
-so give each host its own certificate under one path.
+run.toml is the configuration of `lda cluster node`, without addresses: each task reserves a port of its executor, the
+tasks exchange their addresses through the barrier, and each node gets the list (`--nodes`). Executors must find
+run.toml and the paths in it under the same names, for instance on a shared file system. Build the program `lda` with
+`--features grpc`. It is sent to the executors (--cluster), or is installed there (--installed). With [grpc.tls] in
+run.toml, nodes authenticate each other by certificates for the host name of their executor. Roles are assigned to
+hosts only at the start, so give each host its own certificate under the same path.
 
-There are 1 + servers + workers tasks, all at the same time: as many cores have to be free (times spark.task.cpus),
-and dynamic allocation is off, which Spark demands of barrier stages. What a node says is in the standard error of its
+The run needs 1 + servers + workers tasks at the same time: that many free cores (times spark.task.cpus), and dynamic
+allocation turned off, which Spark requires for barrier stages. The output of a node is in the standard error of its
 executor.
 
-When a task fails Spark ends all of its stage, and does not begin it again, as it has results. Here it is begun again,
-up to --attempts times, where a node was killed, lost its executor, or says by its status (75) that it may go well;
-the run goes on from what all workers have kept ([snapshots]) and ends with the same bits. What would go wrong again
-ends the job, with the node's own words. No node outlives its task. `patience` in run.toml is best left out: a node
-that is gone comes again with all others.
+If a task fails, Spark aborts the whole stage and does not repeat it. This script starts it again, at most --attempts
+times, if a node was killed, lost its executor, or exited with status 75 (a restart may succeed). The run then
+continues from the last epoch that every worker has checkpointed ([snapshots]) and ends with the same bits. Any other
+failure ends the job, with the message of the node. No node outlives its task. Leave `patience` out of run.toml: a
+failed node restarts together with all others.
 
-In a notebook, where a session is there:
+In a notebook with a session `spark`:
 
     import launch
     launch.launch(spark, "/shared/run.toml", cluster="target/release/lda")
 
-The model is the file that run.toml says. `convert model.lda --out topics.csv` makes a table for `spark.read.csv`.
+The model is the file `save` of run.toml. `lda convert model.lda --out topics.csv` makes a table for `spark.read.csv`.
 
-Exit status: 0 done, 1 failed, 2 wrong usage, 75 it has failed as often as it may: start it again. Tested
-with Spark 4.3 and Python 3.11.
+Exit status: 0 success, 1 failure, 2 wrong usage, 75 every attempt failed with status 75: start it again. Tested with
+Spark 4.3 and Python 3.11.
 """
 
 import argparse
@@ -49,22 +49,22 @@ from pyspark import BarrierTaskContext, SparkFiles
 from pyspark.sql import SparkSession
 
 USAGE = 2
-# Another attempt may go well.
+# A restart may succeed.
 AGAIN = 75
-# Before the words of a node in a failed task, by which the driver finds them among those of Spark.
+# Prefix of the report of a failed node, by which the driver finds it in the error message of Spark.
 MARK = "LDA-NODE-ENDED "
-# Lines of a node that are handed on.
+# Number of lines of a node's output that are returned to the driver.
 LAST_WORDS = 20
-# Who ends with status 75 has mostly been told of another node's end: what that one has to say comes first.
+# A node usually exits with status 75 because another node failed. The wait lets the report of that node arrive first.
 GRACE_SECONDS = 3
-# For a node to end whose task does.
+# Time that a node has to exit when its task ends.
 END_SECONDS = 10
-# For the tasks of an attempt to end.
+# Time that the tasks of an attempt have to end.
 LEAVE_SECONDS = 60
 
 
 class LaunchError(Exception):
-    """Why there is no model, and the status that says what to do."""
+    """The run failed; `status` is the exit status."""
 
     def __init__(self, words, status=1):
         super().__init__(words)
@@ -72,87 +72,88 @@ class LaunchError(Exception):
 
 
 class NodeEnded(Exception):
-    """A node that has ended before its time; Spark takes the text to the driver."""
+    """A node failed. Spark transports the text to the driver."""
 
     def __init__(self, node, status, words):
         super().__init__(MARK + json.dumps({"node": node, "status": status, "words": words}))
 
 
-class Trouble(Exception):
-    """Why a node cannot be started: a status, and words."""
+class StartError(Exception):
+    """A node cannot be started. Arguments: exit status, message."""
 
 
 # On the driver.
 
 
 def launch(spark, config, cluster=None, installed="lda", attempts=4, ports=None, wait=60.0):
-    """Runs a job on the executors of a session, and returns what each node has to say: a list of
-    {"node", "host", "words"}, the master first.
+    """Runs a job on the executors of a session.
 
-    `cluster` is the program here, which is sent to the executors; without it they have it at `installed`. `ports` are
-    two numbers, the first and the last that nodes may listen at; without them the system gives any. `wait` is how
-    many seconds executors may take to come. Raises LaunchError.
+    Returns a list of {"node", "host", "words"}, the master first; "words" are the last lines of the node's output.
+
+    `cluster` is a path of the program `lda` on this machine, which is sent to the executors; without it, the executors
+    have the program at `installed`. `ports` are the first and the last port that nodes may listen on; without them the
+    system chooses. `wait` is the maximum number of seconds until enough executors are available. Raises LaunchError.
     """
     context = spark.sparkContext
     config = os.path.abspath(config)
     roles = read_roles(config)
     program = send(context, cluster, installed)
     if __name__ != "__main__":
-        # Functions of a module are sent by name.
+        # Spark sends functions of a module by name, so the executors need the module.
         context.addPyFile(os.path.abspath(__file__))
     task = node_task(config, roles, program, ports)
     for attempt in range(1, attempts + 1):
-        # Executors may have been lost, and come again.
+        # Lost executors may take time to come back.
         wait_for_slots(spark, roles, wait, USAGE if attempt == 1 else AGAIN)
         try:
             return run_stage(context, task, len(roles), f"lda {os.path.basename(config)} {attempt}")
         except Py4JJavaError as error:
-            words, status = judge(error)
+            words, status = diagnose(error)
         if status != AGAIN:
             raise LaunchError(words, status)
-        note(f"attempt {attempt} of {attempts} has failed: {words}")
-    raise LaunchError(f"failed {attempts} times, the last time: {words}", AGAIN)
+        note(f"attempt {attempt} of {attempts} failed: {words}")
+    raise LaunchError(f"{attempts} attempts failed, the last one with: {words}", AGAIN)
 
 
 def read_roles(config):
-    """What each task is: the master, the servers, the workers."""
+    """Role and index of each task: the master, the servers, the workers."""
     try:
         import tomllib
     except ImportError:
-        raise LaunchError("Python is older than 3.11: set PYSPARK_PYTHON to another", USAGE) from None
+        raise LaunchError("this Python is older than 3.11: set PYSPARK_PYTHON to a newer one", USAGE) from None
     try:
         with open(config, "rb") as file:
             training = tomllib.load(file).get("training", {})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise LaunchError(f"{config}: {error}", USAGE) from None
     if not isinstance(training, dict):
-        raise LaunchError(f"{config}: training is {training}: write a table, [training]", USAGE)
+        raise LaunchError(f"{config}: training is {training}: write a table [training]", USAGE)
     roles = [("master", 0)]
     for role in ("server", "worker"):
-        # As many as cluster has where nothing is said.
+        # The default of `lda cluster`.
         count = training.get(f"{role}s", 1)
         if type(count) is not int or count < 1:
-            raise LaunchError(f"{config}: {role}s is {count}: give a number from 1", USAGE)
+            raise LaunchError(f"{config}: {role}s is {count}: give a whole number above 0", USAGE)
         roles += [(role, index) for index in range(count)]
     return roles
 
 
 def send(context, cluster, installed):
-    """The program as executors find it, and whether it is sent to them."""
+    """Sends the program to the executors, if a path is given. Returns its name there, and whether it was sent."""
     if cluster is None:
         return installed, False
     if not (os.path.isfile(cluster) and os.access(cluster, os.X_OK)):
-        raise LaunchError(f"{cluster} is no program: give --cluster the path of lda", USAGE)
+        raise LaunchError(f"{cluster} is not an executable file: give the path of lda to --cluster", USAGE)
     context.addFile(os.path.abspath(cluster))
     return os.path.basename(cluster), True
 
 
 def wait_for_slots(spark, roles, seconds, status):
-    """Waits until so many tasks can run at the same time: Spark itself would say so only after minutes."""
+    """Waits until a task per role can run at the same time. Spark itself reports a lack of slots only after minutes."""
     context = spark.sparkContext
     if spark.conf.get("spark.dynamicAllocation.enabled", "false").lower() == "true":
         raise LaunchError(
-            "spark.dynamicAllocation.enabled is true: barrier stages want executors that stay, set it to false", USAGE
+            "spark.dynamicAllocation.enabled is true, but barrier stages need fixed executors: set it to false", USAGE
         )
     scheduler = context._jsc.sc()
     profile = scheduler.resourceProfileManager().defaultResourceProfile()
@@ -161,16 +162,16 @@ def wait_for_slots(spark, roles, seconds, status):
         if time.monotonic() > until:
             servers = sum(role == "server" for role, _ in roles)
             raise LaunchError(
-                f"{len(roles)} tasks have to run at the same time, for a master, {servers} servers and "
-                f"{len(roles) - servers - 1} workers, and the executors take {slots}: give Spark more executors or "
-                "cores, or the run fewer workers",
+                f"{len(roles)} tasks must run at the same time, for a master, {servers} servers and "
+                f"{len(roles) - servers - 1} workers, but the executors have room for {slots}: give Spark more executors "
+                "or cores, or the run fewer workers",
                 status,
             )
         time.sleep(0.5)
 
 
 def run_stage(context, task, tasks, name):
-    """One attempt."""
+    """Runs one attempt."""
     group = f"{name} {time.time_ns()}"
     context.setJobGroup(group, name)
     try:
@@ -184,7 +185,7 @@ def run_stage(context, task, tasks, name):
 
 
 def wait_for_end(context, group):
-    """Until no task of a failed attempt runs, so that its nodes do not meet those of the next."""
+    """Waits until no task of a failed attempt runs, so that its nodes do not connect to those of the next attempt."""
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
     stages = [stage for job in jobs if job for stage in job.stageIds]
@@ -196,8 +197,8 @@ def wait_for_end(context, group):
         time.sleep(0.2)
 
 
-def judge(error):
-    """What has gone wrong, and the status that says whether another attempt may go well."""
+def diagnose(error):
+    """Returns the cause of a failure, and the exit status, which tells whether a restart may succeed."""
     text = str(error)
     at = text.find(MARK)
     if at >= 0:
@@ -210,7 +211,7 @@ def judge(error):
     signs = ("ExecutorLostFailure", "SparkException", "")
     of_spark = (line for sign in signs for line in lines if line and sign in line)
     words = next(of_spark, "Spark gives no reason")
-    # A task without a node's words has lost its executor. What is not of a task is of the job, and as it is.
+    # A task that failed without a report of its node lost its executor. Other errors concern the job itself.
     return words, AGAIN if "barrier task" in text or "ResultStage" in text else 1
 
 
@@ -222,7 +223,7 @@ def note(words):
 
 
 def node_task(config, roles, program, ports):
-    """What a task does; only this is sent to the executors."""
+    """Returns the function of a task, which Spark sends to the executors."""
 
     def task(_):
         context = BarrierTaskContext.get()
@@ -230,28 +231,28 @@ def node_task(config, roles, program, ports):
         host = context.getTaskInfos()[context.partitionId()].address.rsplit(":", 1)[0]
         name = f"{role} {index} on {host}"
         with contextlib.ExitStack() as held:
-            said = {}
+            report = {}
             try:
                 found = find(program)
                 if not os.path.isfile(config):
-                    raise Trouble(USAGE, f"{config} is not there: put it where all executors see it")
+                    raise StartError(USAGE, f"{config} does not exist there: put it on a file system that all executors share")
                 reserved = held.enter_context(reserve(host, ports))
-                said["address"] = f"{host}:{reserved.getsockname()[1]}"
-            except Trouble as trouble:
-                said["trouble"] = [name, *trouble.args]
-            # What is wrong is told here: an executor whose task is ended while it waits for others ends too, and with
-            # it all that others keep there.
-            said = [json.loads(text) for text in context.allGather(json.dumps(said))]
-            for trouble in (one["trouble"] for one in said if "trouble" in one):
-                raise NodeEnded(*trouble)
-            # Where Spark clears up, if this process is not let.
+                report["address"] = f"{host}:{reserved.getsockname()[1]}"
+            except StartError as error:
+                report["error"] = [name, *error.args]
+            # Errors are raised only after the exchange: an executor whose task is killed while it waits for others
+            # exits too, with the data that other jobs cache there.
+            reports = [json.loads(text) for text in context.allGather(json.dumps(report))]
+            for error in (report["error"] for report in reports if "error" in report):
+                raise NodeEnded(*error)
+            # A directory that Spark deletes if this process is killed.
             directory = held.enter_context(tempfile.TemporaryDirectory(dir=SparkFiles.getRootDirectory()))
             nodes = os.path.join(directory, "nodes")
             with open(nodes, "w", encoding="utf-8") as file:
-                for node, (one, (kind, _)) in enumerate(zip(said, roles)):
+                for node, (one, (kind, _)) in enumerate(zip(reports, roles)):
                     file.write(f"{node} {one['address']} {kind}\n")
             if sys.platform != "linux":
-                # Elsewhere the node could not listen there, and for a moment others could.
+                # Other systems do not let the node listen on a reserved port; the port is free for a moment.
                 reserved.close()
             command = [found, "cluster", "node", "--config", config, "--role", role, "--index", str(index)]
             words = run_node(command + ["--nodes", nodes, "--end-with-input"], name)
@@ -261,16 +262,16 @@ def node_task(config, roles, program, ports):
 
 
 def find(program):
-    """Where the program is on this executor."""
+    """Returns the path of the program on this executor."""
     name, sent = program
     found = SparkFiles.get(name) if sent else shutil.which(name)
     if found is None or not os.access(found, os.X_OK):
-        raise Trouble(USAGE, f"{name} is no program there: install it, or send it by --cluster")
+        raise StartError(USAGE, f"{name} is not an executable file there: install it, or send it with --cluster")
     return found
 
 
 def reserve(host, ports):
-    """A socket that keeps a port for the node: it does not listen, so that the node may, and no other is given it."""
+    """Returns a socket that reserves a port for the node. It does not listen, so that the node can."""
     first, last = ports or (0, 0)
     for port in range(first, last + 1):
         try:
@@ -281,17 +282,18 @@ def reserve(host, ports):
             continue
         try:
             reserved.bind(place)
-            # Only now: before, two tasks could have the same port, and without it the node could not.
+            # Set after binding: if it were set before, two tasks could get the same port; without it, the node could
+            # not bind it.
             reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             return reserved
         except OSError as error:
             reserved.close()
             failed = error
-    raise Trouble(1, f"no port to listen at: {failed}: give other --ports")
+    raise StartError(1, f"no port to listen on: {failed}: give other --ports")
 
 
 def run_node(command, name):
-    """Runs a node to its end, hands on what it says, and returns its last words."""
+    """Runs a node to its end, forwards its output, and returns the last lines."""
     process = subprocess.Popen(
         command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8", errors="replace"
     )
@@ -302,7 +304,7 @@ def run_node(command, name):
             print(f"{name}: {words[-1]}", file=sys.stderr, flush=True)
         status = process.wait()
     finally:
-        # It ends with its input, as it does when Spark kills this process.
+        # The node exits when its standard input closes, also if Spark kills this process.
         process.stdin.close()
         try:
             process.wait(END_SECONDS)
@@ -313,7 +315,7 @@ def run_node(command, name):
     if status:
         if status == AGAIN:
             time.sleep(GRACE_SECONDS)
-        raise NodeEnded(name, status, words[-1] if words else f"ended with status {status}")
+        raise NodeEnded(name, status, words[-1] if words else f"exited with status {status}")
     return list(words)
 
 
@@ -327,23 +329,23 @@ def parse_ports(text):
     except ValueError:
         ports = (0, 0)
     if not 1 <= ports[0] <= ports[1] <= 65535:
-        raise argparse.ArgumentTypeError(f"{text!r}: give the first and the last, as 7000-7099")
+        raise argparse.ArgumentTypeError(f"{text!r}: give the first and the last port, as in 7000-7099")
     return ports
 
 
 def positive(text):
     if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: give a number from 1")
+        raise argparse.ArgumentTypeError(f"{text!r}: give a whole number above 0")
     return int(text)
 
 
 def add_program(parser):
-    """Options of whatever runs the program on executors."""
-    parser.add_argument("--cluster", metavar="FILE", help="the program here, which is sent to the executors")
+    """Adds the options that both scripts have."""
+    parser.add_argument("--cluster", metavar="FILE", help="the program lda on this machine, which is sent to the executors")
     parser.add_argument(
-        "--installed", default="lda", metavar="PATH", help="the program where executors have it [lda]"
+        "--installed", default="lda", metavar="PATH", help="the program lda on the executors, if --cluster is not given [lda]"
     )
-    parser.add_argument("--spark", metavar="URL", help="the master of Spark, where spark-submit does not say it")
+    parser.add_argument("--spark", metavar="URL", help="URL of the Spark master, if spark-submit does not set it")
 
 
 def session(master):
@@ -356,16 +358,16 @@ def main():
     parser = argparse.ArgumentParser(
         description=about, epilog=rest, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--config", required=True, metavar="FILE", help="what is trained, as of lda cluster node")
+    parser.add_argument("--config", required=True, metavar="FILE", help="configuration of the run, as for lda cluster node")
     add_program(parser)
-    parser.add_argument("--ports", type=parse_ports, metavar="FIRST-LAST", help="that nodes may listen at [any]")
-    parser.add_argument("--attempts", type=positive, default=4, metavar="N", help="how often it is begun [4]")
+    parser.add_argument("--ports", type=parse_ports, metavar="FIRST-LAST", help="ports that nodes may listen on [any]")
+    parser.add_argument("--attempts", type=positive, default=4, metavar="N", help="maximum number of attempts [4]")
     parser.add_argument(
-        "--wait", type=float, default=60, metavar="SECONDS", help="how long executors may take to come [60]"
+        "--wait", type=float, default=60, metavar="SECONDS", help="maximum time until enough executors are available [60]"
     )
     args = parser.parse_args()
     try:
-        # What is wrong here is said before Spark starts.
+        # An invalid configuration is reported before Spark starts.
         read_roles(args.config)
         spark = session(args.spark)
         options = {"attempts": args.attempts, "ports": args.ports, "wait": args.wait}

@@ -1,4 +1,4 @@
-//! The program `cluster` from outside.
+//! The subcommand `lda cluster` as other programs call it.
 
 #[cfg(feature = "mpi")]
 mod mpi;
@@ -20,10 +20,10 @@ use lda_core::eval::{Ranking, top_words};
 use lda_core::model::TopicModel;
 use lda_examples::table;
 
-/// Nothing takes so long, be the machine as busy as it may.
+/// Timeout of every wait, far above the time that a busy machine needs.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// A directory of a test's own.
+/// A temporary directory of one test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -44,7 +44,8 @@ impl Drop for Scratch {
     }
 }
 
-/// Documents of ten words that hang together in no clear way, so that runs end in different places.
+/// Documents of ten words without a clear structure, so that different runs end in different
+/// states.
 fn documents(to: &Path) {
     let words = "tree leaf root branch forest wave sand beach tide ocean";
     let words: Vec<&str> = words.split(' ').collect();
@@ -63,7 +64,7 @@ fn cluster(path: &Path, options: &[&str]) -> Output {
 }
 
 #[test]
-fn any_number_of_workers_leaves_the_same_file() {
+fn any_number_of_workers_writes_the_same_model() {
     let scratch = Scratch::new("workers");
     let path = scratch.file("articles.txt");
     documents(&path);
@@ -87,7 +88,7 @@ fn any_number_of_workers_leaves_the_same_file() {
 }
 
 #[test]
-fn a_log_has_a_line_an_epoch() {
+fn a_log_has_a_line_per_epoch() {
     let scratch = Scratch::new("log");
     let (path, log) = (scratch.file("articles.txt"), scratch.file("run.jsonl"));
     documents(&path);
@@ -97,7 +98,7 @@ fn a_log_has_a_line_an_epoch() {
         let lines = fs::read_to_string(&log).unwrap();
         let epochs: Vec<serde_json::Value> =
             lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        // What is there stays.
+        // A log is appended to.
         assert_eq!(epochs.len(), 30 * runs);
         let mut before = 0.0;
         for (epoch, line) in (1..31).cycle().zip(&epochs) {
@@ -148,7 +149,7 @@ fn a_log_has_a_line_an_epoch() {
 }
 
 #[test]
-fn a_run_ends_with_its_topics_whether_or_not_rows_are_gathered() {
+fn a_run_prints_its_topics_with_and_without_a_saved_model() {
     let scratch = Scratch::new("topics");
     let (path, file) = (scratch.file("articles.txt"), scratch.file("model.lda"));
     documents(&path);
@@ -163,7 +164,7 @@ fn a_run_ends_with_its_topics_whether_or_not_rows_are_gathered() {
     let words = top_words(counts, counts.beta(), 3, Ranking::Probability).unwrap();
     table::write(&mut expected, counts.totals(), model.vocabulary(), &words, 100).unwrap();
     assert_eq!(shown_with, String::from_utf8(expected).unwrap());
-    // Nobody gathers here, and nobody is judged there.
+    // Here no model is collected, and there the likelihood is not evaluated.
     assert_eq!(shown(&["--top-words", "3"]), shown_with);
     assert_eq!(shown(&["--top-words", "3", "--evaluate-every", "0"]), shown_with);
     assert_eq!(shown(&["--top-words", "0"]), "");
@@ -171,7 +172,7 @@ fn a_run_ends_with_its_topics_whether_or_not_rows_are_gathered() {
 }
 
 #[test]
-fn without_a_path_rust_sources_are_the_documents() {
+fn without_a_path_the_documents_are_rust_sources() {
     let scratch = Scratch::new("sources");
     let package = scratch.file("registry/src/registry/tree-1.0.0");
     fs::create_dir_all(&package).unwrap();
@@ -207,7 +208,7 @@ fn without_a_path_rust_sources_are_the_documents() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn invalid_options_are_refused() {
     let scratch = Scratch::new("refused");
     let path = scratch.file("articles.txt");
     documents(&path);
@@ -230,13 +231,13 @@ fn what_makes_no_sense_is_refused() {
     assert_eq!(cluster(&scratch.file("nowhere.txt"), &[]).status.code(), Some(1));
 }
 
-/// The last epoch that is kept in this directory; 0 before any is.
+/// The last checkpointed epoch in this directory; 0 without a checkpoint.
 fn kept(directory: &Path) -> u32 {
     let latest = fs::read_to_string(directory.join("latest"));
     latest.ok().and_then(|text| text.lines().nth(1)?.get(6..)?.parse().ok()).unwrap_or(0)
 }
 
-/// The same, once it is a later one than this.
+/// Waits for a checkpoint of a later epoch than this.
 fn wait_for_kept(directory: &Path, before: u32) -> u32 {
     let begun = Instant::now();
     loop {
@@ -244,30 +245,30 @@ fn wait_for_kept(directory: &Path, before: u32) -> u32 {
         if epoch > before {
             return epoch;
         }
-        assert!(begun.elapsed() < PATIENCE, "nothing is kept");
+        assert!(begun.elapsed() < PATIENCE, "no checkpoint is written");
         thread::sleep(Duration::from_millis(2));
     }
 }
 
-/// A process that does not outlive a test that fails.
+/// A process that is killed when the test fails.
 struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Asks a process to end.
+/// Sends TERM to a process.
 fn terminate(process: &Child) {
     let id = process.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
 }
 
 #[test]
-fn a_run_of_one_process_that_is_terminated_goes_on_from_its_snapshots() {
+fn a_terminated_local_run_continues_from_its_checkpoints() {
     let scratch = Scratch::new("local-snapshots");
     let (path, directory) = (scratch.file("articles.txt"), scratch.file("kept"));
     documents(&path);
@@ -285,7 +286,7 @@ fn a_run_of_one_process_that_is_terminated_goes_on_from_its_snapshots() {
     let stopped = kept(&directory);
     assert_eq!(status.code(), Some(75), "{said}");
     assert!(said.contains(&format!("the run goes on from topics of epoch {stopped}")), "{said}");
-    // With other workers and servers too, and to whatever epoch.
+    // The run also continues with other numbers of workers, servers and epochs.
     let (epochs, model) = ((stopped + 7).to_string(), scratch.file("model.lda"));
     let end = |options: &[&str]| {
         let ending = ["--epochs", &epochs, "--save", model.to_str().unwrap()];
@@ -300,7 +301,7 @@ fn a_run_of_one_process_that_is_terminated_goes_on_from_its_snapshots() {
     let (resumed, said) = end(&[&["--servers", "2"][..], &snapshots].concat());
     assert!(!said.contains(&format!("epoch {stopped}:")), "{said}");
     assert!(resumed == end(&[]).0);
-    // Another run does not go on from them, and leaves them alone.
+    // Another run does not use these checkpoints, and leaves them unchanged.
     let before = fs::read(directory.join("latest")).unwrap();
     let output = cluster(&path, &[&["--seed", "9"][..], &snapshots].concat());
     let said = String::from_utf8(output.stderr).unwrap();
@@ -331,7 +332,7 @@ fn documents_are_cut_into_a_directory() {
 }
 
 #[test]
-fn a_node_without_a_run_is_told_why() {
+fn a_node_without_a_run_reports_the_reason() {
     let scratch = Scratch::new("norun");
     let config = scratch.file("run.toml");
     let node = |text: &str, more: &[&str]| {

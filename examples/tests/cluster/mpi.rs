@@ -1,13 +1,13 @@
-//! Nodes as ranks of MPI.
+//! Nodes as MPI ranks.
 
 use std::env;
 
 use super::*;
 
-/// Set where there has to be an `mpirun`.
+/// If set, a missing `mpirun` is a failure.
 const REQUIRED: &str = "LDA_MPI_REQUIRED";
 
-/// A job of so many ranks of the program; none where there is no `mpirun`.
+/// A job of this many ranks of the program; `None` without `mpirun`.
 #[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 fn job(ranks: &str, config: &Path) -> Option<Output> {
     let mut mpirun = Command::new("mpirun");
@@ -15,7 +15,7 @@ fn job(ranks: &str, config: &Path) -> Option<Output> {
         .args(["-n", ranks])
         .args([env!("CARGO_BIN_EXE_lda"), "cluster", "node", "--config"])
         .arg(config)
-        // More ranks than cores, as whoever, of Open MPI before and after it had PRRTE.
+        // More ranks than cores, as any user, with Open MPI before and after it used PRRTE.
         .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
         .env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe")
         .env("OMPI_MCA_mpi_yield_when_idle", "1")
@@ -27,14 +27,14 @@ fn job(ranks: &str, config: &Path) -> Option<Output> {
         Ok(output) => Some(output),
         Err(error) if env::var_os(REQUIRED).is_some() => panic!("mpirun: {error}"),
         Err(error) => {
-            eprintln!("skipped, for want of mpirun: {error}");
+            eprintln!("skipped: no mpirun ({error}); install an MPI");
             None
         }
     }
 }
 
 #[test]
-fn ranks_leave_the_file_of_one_process() {
+fn ranks_write_the_model_of_one_process() {
     let scratch = Scratch::new("ranks");
     let path = scratch.file("articles.txt");
     documents(&path);

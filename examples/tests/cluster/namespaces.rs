@@ -1,7 +1,7 @@
-//! Nodes in network namespaces, between which the line fails for a while.
+//! Nodes in network namespaces, with a connection between them that fails for a while.
 //!
-//! This needs root and `ip`; where these are not there it says so and does nothing, unless `LDA_NAMESPACES_REQUIRED` is
-//! set.
+//! This needs root and `ip`. Without them the test prints a note and does nothing, unless
+//! `LDA_NAMESPACES_REQUIRED` is set.
 
 #![expect(clippy::print_stdout, reason = "it says that it does nothing")]
 
@@ -14,7 +14,7 @@ fn ip(words: &str) -> bool {
     output.is_ok_and(|output| output.status.success())
 }
 
-/// Two namespaces and a line.
+/// Two namespaces with a connection between them.
 struct Line {
     name: String,
 }
@@ -23,7 +23,7 @@ const ADDRESSES: [&str; 2] = ["10.78.0.1", "10.78.0.2"];
 
 impl Line {
     fn new() -> Option<Self> {
-        // Names of devices are short.
+        // Names of devices have at most 15 characters.
         let line = Self { name: format!("ldac{}", std::process::id()) };
         let n = &line.name;
         if !ip(&format!("netns add {n}a")) {
@@ -65,7 +65,7 @@ fn a_run_survives_ten_seconds_without_a_line() {
     let scratch = Scratch::new("line");
     let epochs = 300;
     let [near, far] = ADDRESSES;
-    // The second worker is alone on its side.
+    // The second worker is alone in its namespace.
     let places = [near, near, near, far].map(|address| address.to_owned());
     let ports = [7000, 7001, 7002, 7003];
     let nodes: Vec<String> =
@@ -83,7 +83,7 @@ fn a_run_survives_ten_seconds_without_a_line() {
     let begun = Instant::now();
     let before = wait_for_kept(&scratch.file("kept"), 0);
     thread::sleep(Duration::from_secs(10));
-    // One side alone gets nowhere: what was kept meanwhile was done before.
+    // Without the connection no epoch ends: the checkpoints are of epochs before.
     let kept = wait_for_kept(&scratch.file("kept"), 0);
     assert!(kept <= before + 20 && kept < epochs, "{before} {kept}");
     line.set("up");

@@ -1,4 +1,4 @@
-//! Nodes as processes, over gRPC with certificates of both sides.
+//! Nodes as processes, over gRPC with certificates on both sides.
 
 use std::net::TcpListener;
 
@@ -6,7 +6,7 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use super::*;
 
-/// Files of an authority, and of a certificate of the loopback that it has signed.
+/// Files of an authority, and of a certificate for the loopback address that the authority signed.
 pub fn certificates(scratch: &Scratch, authority: &str, name: &str) {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -21,18 +21,18 @@ pub fn certificates(scratch: &Scratch, authority: &str, name: &str) {
     fs::write(scratch.file(&format!("{name}.key")), pair.serialize_pem()).unwrap();
 }
 
-/// Addresses of the loopback that nobody has now.
+/// Loopback addresses that are not in use.
 fn addresses<const N: usize>() -> [String; N] {
     let listeners = std::array::from_fn(|_| TcpListener::bind("127.0.0.1:0").unwrap());
     listeners.map(|listener: TcpListener| listener.local_addr().unwrap().to_string())
 }
 
-/// A run of a master, a server and two workers; `save` is the model's file.
+/// A run of a master, a server and two workers; `save` is the file of the model.
 fn prepare(scratch: &Scratch, epochs: u32, more: &str) -> PathBuf {
     prepare_at(scratch, epochs, more, &addresses::<4>())
 }
 
-/// The same with nodes at these addresses, in this order.
+/// The same run with nodes at these addresses, in this order.
 pub fn prepare_at(scratch: &Scratch, epochs: u32, more: &str, nodes: &[String]) -> PathBuf {
     let path = scratch.file("articles.txt");
     documents(&path);
@@ -53,7 +53,7 @@ pub fn prepare_at(scratch: &Scratch, epochs: u32, more: &str, nodes: &[String]) 
     config
 }
 
-/// A process that is not left behind.
+/// A process that is killed when the test ends.
 pub struct Node(Child);
 
 impl Node {
@@ -66,7 +66,7 @@ impl Node {
         Self::started(command, config, role, index, more, input)
     }
 
-    /// In a network namespace.
+    /// The same in a network namespace.
     #[cfg(target_os = "linux")]
     pub fn within(space: &str, config: &Path, role: &str, index: &str) -> Self {
         let mut command = Command::new("ip");
@@ -87,7 +87,7 @@ impl Node {
         Self(command.spawn().unwrap())
     }
 
-    /// Its exit status and what it said, once it has ended.
+    /// Waits for the end; returns the exit status and the output.
     pub fn end(mut self) -> (Option<i32>, String) {
         let begun = Instant::now();
         while self.0.try_wait().unwrap().is_none() {
@@ -103,17 +103,17 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        // It may have ended.
+        // The process may have exited.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
 #[test]
-fn nodes_of_a_network_leave_the_file_of_one_process() {
+fn networked_nodes_write_the_model_of_one_process() {
     let scratch = Scratch::new("node");
     let config = prepare(&scratch, 30, "");
-    // In whatever order they are started.
+    // The nodes are started in any order.
     let nodes = [("worker", "1"), ("server", "0"), ("worker", "0"), ("master", "0")]
         .map(|(role, index)| Node::start(&config, role, index));
     for (node, role) in nodes.into_iter().zip(["worker 1", "server 0", "worker 0", "master 0"]) {
@@ -147,7 +147,7 @@ fn shards_go_to_workers_near_them() {
 }
 
 #[test]
-fn a_list_says_where_nodes_are() {
+fn a_list_has_the_addresses_of_nodes() {
     let scratch = Scratch::new("list");
     let config = prepare(&scratch, 30, "");
     let text = fs::read_to_string(&config).unwrap();
@@ -175,13 +175,13 @@ fn a_list_says_where_nodes_are() {
 }
 
 #[test]
-fn a_node_ends_with_its_input() {
+fn a_node_exits_when_its_input_closes() {
     let scratch = Scratch::new("input");
     let config = prepare(&scratch, 30, "");
     let mut master = Node::with(&config, "master", "0", &["--end-with-input"], Stdio::piped());
     let input = master.0.stdin.take().unwrap();
     let begun = Instant::now();
-    // The model is begun, beside where it is to be.
+    // The temporary file of the model is next to its final path.
     let others = || fs::read_dir(&scratch.0).unwrap().count();
     let before = 6;
     while others() == before {
@@ -197,7 +197,7 @@ fn a_node_ends_with_its_input() {
 }
 
 #[test]
-fn who_loses_a_node_says_that_it_may_go_well_again() {
+fn nodes_exit_with_status_75_when_another_is_lost() {
     let scratch = Scratch::new("lost");
     let config = prepare(&scratch, 1_000_000, "");
     let nodes = [("master", "0"), ("server", "0"), ("worker", "0")]
@@ -212,7 +212,7 @@ fn who_loses_a_node_says_that_it_may_go_well_again() {
     assert!(!scratch.file("model.lda").exists());
 }
 
-/// A run that keeps its topics and waits for nodes.
+/// A run that writes checkpoints and waits for restarted nodes.
 fn prepare_keeping(scratch: &Scratch, epochs: u32, every: u32) -> PathBuf {
     let config = prepare(scratch, epochs, "patience = 60.0");
     let mut text = fs::read_to_string(&config).unwrap();
@@ -221,7 +221,7 @@ fn prepare_keeping(scratch: &Scratch, epochs: u32, every: u32) -> PathBuf {
     config
 }
 
-/// Whether the model is that of one process.
+/// Whether the model equals that of one process.
 pub fn is_that_of_one_process(scratch: &Scratch, epochs: u32) -> bool {
     let (local, epochs) = (scratch.file("local.lda"), epochs.to_string());
     let more = ["--epochs", &epochs, "--shards", "4", "--save", local.to_str().unwrap()];
@@ -237,14 +237,14 @@ pub const ALL: [(&str, &str); 4] =
     [("master", "0"), ("server", "0"), ("worker", "0"), ("worker", "1")];
 
 #[test]
-fn a_run_survives_the_end_of_any_of_its_nodes() {
+fn a_run_survives_the_failure_of_any_node() {
     let scratch = Scratch::new("killed");
     let epochs = 1500;
     let config = prepare_keeping(&scratch, epochs, 20);
     let mut nodes = ALL.map(|(role, index)| Node::start(&config, role, index));
     let mut kept = 0;
     for (at, (role, index)) in ALL.into_iter().enumerate() {
-        // Something is kept between each two.
+        // A checkpoint is written between any two failures.
         kept = wait_for_kept(&scratch.file("kept"), kept);
         assert!(nodes[at].0.try_wait().unwrap().is_none(), "{role} has ended");
         nodes[at].0.kill().unwrap();
@@ -263,7 +263,7 @@ fn a_run_survives_the_end_of_any_of_its_nodes() {
 
 #[cfg(feature = "object-store")]
 #[test]
-fn documents_and_snapshots_have_addresses() {
+fn documents_and_checkpoints_may_be_in_an_object_store() {
     let scratch = Scratch::new("objects");
     let epochs = 600;
     let config = prepare_keeping(&scratch, epochs, 20);
@@ -296,9 +296,9 @@ fn documents_and_snapshots_have_addresses() {
 
 #[cfg(unix)]
 #[test]
-fn a_node_that_is_terminated_keeps_the_epoch_first() {
+fn a_terminated_node_writes_a_checkpoint_first() {
     let scratch = Scratch::new("terminated");
-    // Nothing else is kept but what signals ask for.
+    // No checkpoint is written but those that signals cause.
     let epochs = 1_000_000;
     let config = prepare_keeping(&scratch, epochs, epochs);
     let kept = |said: &str| -> u32 {
@@ -318,7 +318,7 @@ fn a_node_that_is_terminated_keeps_the_epoch_first() {
         before = kept(&said);
         nodes[at] = Some(Node::start(&config, role, index));
     }
-    // All end with the master, and begin again.
+    // All nodes exit with the master, and are started again.
     thread::sleep(Duration::from_millis(300));
     terminate(&nodes[0].as_ref().unwrap().0);
     for (node, (role, _)) in nodes.into_iter().flatten().zip(ALL) {
@@ -327,7 +327,7 @@ fn a_node_that_is_terminated_keeps_the_epoch_first() {
         assert!(kept(&said) >= before, "{role}: {said}");
         before = kept(&said);
     }
-    // How many epochs a run has is no part of what it has kept.
+    // The number of epochs is not part of the identity of a run.
     let text = fs::read_to_string(&config).unwrap();
     let more = format!("epochs = {}\n", before + 50);
     fs::write(&config, text.replace("epochs = 1000000\n", &more)).unwrap();
@@ -340,7 +340,7 @@ fn a_node_that_is_terminated_keeps_the_epoch_first() {
 }
 
 #[test]
-fn a_node_of_another_authority_is_not_let_in() {
+fn a_node_of_another_authority_is_rejected() {
     let scratch = Scratch::new("stranger");
     let config = prepare(&scratch, 30, "");
     let master = Node::start(&config, "master", "0");
@@ -352,14 +352,14 @@ fn a_node_of_another_authority_is_not_let_in() {
     let others = [("server", "0"), ("worker", "0"), ("worker", "1")]
         .map(|(role, index)| Node::start(&other, role, index));
     thread::sleep(Duration::from_secs(2));
-    // They wait for a master that they trust, and say why.
+    // These nodes wait for a master that they trust, and report the reason.
     for mut node in others {
         assert!(node.0.try_wait().unwrap().is_none());
         node.0.kill().unwrap();
         let (_, said) = node.end();
         assert!(said.contains("certificate"), "{said}");
     }
-    // So does the master, of whoever it does not let in.
+    // The master also reports each rejected peer.
     let mut master = master;
     master.0.kill().unwrap();
     let (_, said) = master.end();

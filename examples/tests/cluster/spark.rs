@@ -1,5 +1,6 @@
-//! Nodes as tasks of Spark, and documents from its tables: the scripts of `deploy/spark` on a Spark of a master and two
-//! workers with two cores each. `LDA_SPARK_PYTHON` is a Python that has pyspark and numpy.
+//! The scripts of `deploy/spark`: nodes as tasks of Spark, and documents of DataFrames, on a Spark
+//! with a master and two workers of two cores each. `LDA_SPARK_PYTHON` is a Python with pyspark and
+//! numpy.
 
 use std::env;
 use std::process::{Child, Stdio};
@@ -8,14 +9,14 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// Set where there has to be a Spark.
+/// If set, a missing Spark is a failure.
 const REQUIRED: &str = "LDA_SPARK_REQUIRED";
-/// Of the interpreter.
+/// Path of the Python interpreter.
 const PYTHON: &str = "LDA_SPARK_PYTHON";
-/// What never happens in this time will not.
+/// Timeout of every wait.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A Spark of this machine; it ends with the test.
+/// A Spark on this machine, which is stopped when the test ends.
 struct Spark {
     python: String,
     home: PathBuf,
@@ -24,7 +25,7 @@ struct Spark {
 }
 
 impl Spark {
-    /// `None` where there is none, which is said.
+    /// `None`, and a note, if Spark or Java is not installed.
     #[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
     fn start(scratch: &Scratch) -> Option<Self> {
         let python = env::var(PYTHON).unwrap_or_else(|_| "python3".to_owned());
@@ -46,7 +47,7 @@ impl Spark {
         if let Some(missing) = missing {
             assert!(env::var_os(REQUIRED).is_none(), "{REQUIRED} is set: {missing}");
             eprintln!(
-                "skipped, for want of Java or pyspark ({PYTHON} is its Python): {}",
+                "skipped: no Java or no pyspark; set {PYTHON} to a Python that has it: {}",
                 missing.trim()
             );
             return None;
@@ -66,7 +67,7 @@ impl Spark {
         Some(spark)
     }
 
-    /// Starts a part of Spark; its log.
+    /// Starts a daemon of Spark; returns the path of its log.
     fn daemon(
         &mut self,
         scratch: &Scratch,
@@ -78,7 +79,7 @@ impl Spark {
         let mut command = self.command("bin/spark-class");
         command.arg(format!("org.apache.spark.deploy.{class}"));
         command.args(["--host", "127.0.0.1", "--port", "0", "--webui-port", "0"]).args(arguments);
-        // Of the master alone, and at a port that another may have.
+        // The REST server of the master has a fixed port, which may be in use.
         command.env("SPARK_MASTER_OPTS", "-Dspark.master.rest.enabled=false");
         command.env("SPARK_DAEMON_MEMORY", "256m");
         let file = fs::File::create(&log).unwrap();
@@ -98,7 +99,7 @@ impl Spark {
         command.env("PYSPARK_PYTHON", &self.python).env("PYSPARK_DRIVER_PYTHON", &self.python);
     }
 
-    /// What a script of `deploy/spark` comes to: its status, and what it and Spark said.
+    /// Runs a script of `deploy/spark`; returns its status, and its output with that of Spark.
     fn submit(&self, script: &str, arguments: &[&str]) -> (Option<i32>, String) {
         let mut command = self.command("bin/spark-submit");
         command.args(["--master", &self.url, "--driver-memory", "512m"]);
@@ -109,7 +110,7 @@ impl Spark {
 
 impl Drop for Spark {
     fn drop(&mut self) {
-        // Workers first, which end their executors.
+        // Workers first, so that they stop their executors.
         for daemon in self.daemons.iter_mut().rev() {
             let _ = Command::new("kill").arg(daemon.id().to_string()).status();
             let begun = Instant::now();
@@ -132,7 +133,7 @@ fn end(command: &mut Command) -> (Option<i32>, String) {
     (output.status.code(), said.concat())
 }
 
-/// What follows these words in a log, once they are there.
+/// Waits for a text in a log; returns what follows it.
 fn wait_for(log: &Path, words: &str) -> String {
     let begun = Instant::now();
     loop {
@@ -147,8 +148,8 @@ fn wait_for(log: &Path, words: &str) -> String {
     }
 }
 
-/// Documents of different lengths, some without a word; half of the tokens are in the first half of them, so that
-/// a shard may end right there.
+/// Documents of different lengths, some without words. The first half of them has half of the
+/// tokens, so that a shard may end exactly there.
 fn uneven() -> Vec<Vec<&'static str>> {
     let words =
         ["tree", "leaf", "root", "branch", "forest", "wave", "sand", "beach", "tide", "sea"];
@@ -158,7 +159,7 @@ fn uneven() -> Vec<Vec<&'static str>> {
         .collect()
 }
 
-/// The same as Spark may have them, in no order.
+/// The same documents as a JSON table, in another order.
 fn write_table(path: &Path) {
     let documents = uneven();
     let row = |at: usize| {
@@ -168,7 +169,7 @@ fn write_table(path: &Path) {
     fs::write(path, (0..documents.len()).map(row).collect::<Vec<_>>().join("\n")).unwrap();
 }
 
-/// The same in a file and with another of these words, as options of `cluster`.
+/// The same documents as an LDA-C file and a vocabulary, as options of `lda cluster`.
 fn write_pairs(scratch: &Scratch, vocabulary: &[String]) -> [String; 7] {
     let number = |word: &&str| vocabulary.iter().position(|other| other == word).unwrap();
     let line = |document: Vec<&str>| {
@@ -184,7 +185,7 @@ fn write_pairs(scratch: &Scratch, vocabulary: &[String]) -> [String; 7] {
     [path(pairs), format, "ldac".to_owned(), number, "10".to_owned(), vocabulary, path(words)]
 }
 
-/// The files of shards, by name.
+/// The files of a directory, by name.
 fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
@@ -193,7 +194,7 @@ fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// What one process makes of documents: its shards, and its model.
+/// Shards and model of one process, to compare with.
 fn in_one_process(scratch: &Scratch, documents: &[String; 7], epochs: &str) -> PathBuf {
     let [shards, model] = ["wanted", "wanted.lda"].map(|name| scratch.file(name));
     let documents: Vec<&str> = documents.iter().map(String::as_str).collect();
@@ -205,7 +206,7 @@ fn in_one_process(scratch: &Scratch, documents: &[String; 7], epochs: &str) -> P
     model
 }
 
-/// A program that is `cluster`, but for what a line of shell does in the place of worker 1.
+/// A script that runs `lda`, but for worker 1 first the shell commands `does`.
 fn instead(scratch: &Scratch, name: &str, does: &str) -> String {
     use std::os::unix::fs::PermissionsExt;
 
@@ -232,20 +233,20 @@ const CLUSTER: &str = env!("CARGO_BIN_EXE_lda");
 
 #[test]
 #[ignore = "two minutes, and Spark; LDA_SPARK_REQUIRED"]
-fn tasks_of_spark_leave_the_files_of_one_process() {
+fn spark_tasks_write_the_files_of_one_process() {
     let scratch = Scratch::new("spark");
     let Some(spark) = Spark::start(&scratch) else { return };
     let table = scratch.file("articles.json");
     write_table(&table);
     let (table, shards) = (table.to_str().unwrap(), scratch.file("shards"));
-    documents_are_cut(&spark, &scratch, table, &shards);
+    documents_are_divided_into_shards(&spark, &scratch, table, &shards);
     nodes_are_tasks(&spark, &scratch);
-    what_is_wrong_is_said(&spark, &scratch);
-    a_node_that_is_killed_comes_again(&spark, &scratch);
+    errors_are_reported(&spark, &scratch);
+    a_killed_node_is_restarted(&spark, &scratch);
     a_notebook_does_the_same(&spark, &scratch, table, &shards);
 }
 
-fn documents_are_cut(spark: &Spark, scratch: &Scratch, table: &str, shards: &Path) {
+fn documents_are_divided_into_shards(spark: &Spark, scratch: &Scratch, table: &str, shards: &Path) {
     let mut words: Vec<String> = uneven().concat().into_iter().map(str::to_owned).collect();
     words.sort_unstable();
     words.dedup();
@@ -265,7 +266,7 @@ fn documents_are_cut(spark: &Spark, scratch: &Scratch, table: &str, shards: &Pat
     assert!(shards.join("manifest").exists());
 }
 
-/// Whether nodes have left the model of one process; it is taken away.
+/// Whether the nodes wrote the model of one process; removes their file.
 fn is_wanted(scratch: &Scratch, name: &str) -> bool {
     let model = scratch.file(name);
     let is_wanted = fs::read(&model).unwrap() == fs::read(scratch.file("wanted.lda")).unwrap();
@@ -285,7 +286,7 @@ fn nodes_are_tasks(spark: &Spark, scratch: &Scratch) {
     assert!(is_wanted(scratch, "tasks.lda"));
 }
 
-fn what_is_wrong_is_said(spark: &Spark, scratch: &Scratch) {
+fn errors_are_reported(spark: &Spark, scratch: &Scratch) {
     let refused = |config: &str, more: &[&str], status: i32, what: &str| {
         let (found, said) = spark.submit("launch.py", &[&["--config", config][..], more].concat());
         assert!(said.contains(what), "{said}");
@@ -293,16 +294,16 @@ fn what_is_wrong_is_said(spark: &Spark, scratch: &Scratch) {
     };
     let config = write_run(scratch, "wrong", 2, "1000000", "");
     let many = write_run(scratch, "many", 4, "30", "");
-    let slots = "6 tasks have to run at the same time, for a master, 1 servers and 4 workers, and the executors take 4";
+    let slots = "6 tasks must run at the same time, for a master, 1 servers and 4 workers, but the executors have room for 4";
     refused(&many, &["--cluster", CLUSTER, "--wait", "5"], 2, slots);
-    let nowhere = "nowhere/cluster is no program there: install it";
+    let nowhere = "nowhere/cluster is not an executable file there: install it";
     refused(&config, &["--installed", "nowhere/cluster"], 2, nowhere);
     let full = instead(scratch, "full", "sleep 1; echo 'the disk is full' >&2; exit 1");
     refused(&config, &["--cluster", &full], 1, "error: worker 1 on 127.0.0.1: the disk is full");
     let again = instead(scratch, "again", "sleep 1; echo 'not now' >&2; exit 75");
-    let said = "error: failed 2 times, the last time: worker 1 on 127.0.0.1: not now";
+    let said = "error: 2 attempts failed, the last one with: worker 1 on 127.0.0.1: not now";
     refused(&config, &["--cluster", &again, "--attempts", "2"], 75, said);
-    // Nothing goes on, and nothing is left.
+    // No process runs any more, and no file is left.
     assert!(
         fs::read_dir(&scratch.0)
             .unwrap()
@@ -310,14 +311,14 @@ fn what_is_wrong_is_said(spark: &Spark, scratch: &Scratch) {
     );
 }
 
-fn a_node_that_is_killed_comes_again(spark: &Spark, scratch: &Scratch) {
+fn a_killed_node_is_restarted(spark: &Spark, scratch: &Scratch) {
     let words = fs::read_to_string(scratch.file("words.txt")).unwrap();
     let words: Vec<String> = words.lines().map(str::to_owned).collect();
     in_one_process(scratch, &write_pairs(scratch, &words), "600");
     let config = write_run(scratch, "killed", 2, "600", "[snapshots]\ndirectory = \"kept\"\n");
     let kept = scratch.file("kept/latest");
     let once = scratch.file("once");
-    // In its first life, when something is kept.
+    // The first process of worker 1 is killed after a checkpoint.
     let does = format!(
         "if mkdir {} 2>/dev/null; then (while [ ! -e {} ]; do sleep 0.02; done; kill -9 $$) \
          </dev/null >/dev/null 2>&1 & fi",
@@ -327,7 +328,7 @@ fn a_node_that_is_killed_comes_again(spark: &Spark, scratch: &Scratch) {
     let program = instead(scratch, "mortal", &does);
     let (status, said) = spark.submit("launch.py", &["--config", &config, "--cluster", &program]);
     assert_eq!(status, Some(0), "{said}");
-    let killed = "attempt 1 of 4 has failed: worker 1 on 127.0.0.1 was killed by signal 9";
+    let killed = "attempt 1 of 4 failed: worker 1 on 127.0.0.1 was killed by signal 9";
     assert!(said.contains(killed), "{said}");
     assert!(
         log_of(scratch).contains("master 0 on 127.0.0.1: attempt 1: the run continues from epoch")
@@ -335,7 +336,7 @@ fn a_node_that_is_killed_comes_again(spark: &Spark, scratch: &Scratch) {
     assert!(is_wanted(scratch, "killed.lda"));
 }
 
-/// What nodes have said: the logs of all executors.
+/// Output of the nodes: the logs of all executors.
 fn log_of(scratch: &Scratch) -> String {
     fn read(directory: &Path, to: &mut String) {
         for entry in fs::read_dir(directory).unwrap() {
@@ -373,7 +374,7 @@ fn a_notebook_does_the_same(spark: &Spark, scratch: &Scratch, table: &str, shard
     assert!(said.contains("nodes master 0 server 0 worker 0 worker 1\n"), "{said}");
     let ended = ["running 4\n", "cancelled 1 ", "left 0\n"];
     assert!(ended.iter().all(|ended| said.contains(ended)), "{said}");
-    // MLlib has put the words in an order of its own.
+    // MLlib orders words by frequency.
     let words = fs::read_to_string(words).unwrap();
     let words: Vec<String> = words.lines().map(str::to_owned).collect();
     assert!(!words.is_sorted());

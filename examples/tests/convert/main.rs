@@ -1,4 +1,4 @@
-//! The program `convert` as others call it.
+//! The subcommand `lda convert` as other programs call it.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -8,13 +8,13 @@ use std::process::{Command, Output};
 use lda_core::model::TopicModel;
 use serde_json::Value;
 
-/// An empty directory, which goes away with the test.
+/// A temporary directory, which is removed with the test.
 struct Scratch(PathBuf);
 
 const DOCUMENTS: &str = "tree leaf tree root\nsea wave sea\nleaf \u{e9}t\u{e9} tree\n";
 
 impl Scratch {
-    /// With a model in `m.lda`, of which `train` has written the topics too.
+    /// A directory with a model in `m.lda`, whose topics `lda train` wrote too.
     fn new(name: &str) -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("convert-{name}"));
         let _ = fs::remove_dir_all(&path);
@@ -70,7 +70,7 @@ impl Drop for Scratch {
     }
 }
 
-/// The shape and the cells of an array.
+/// Shape and cells of a NumPy array.
 fn array<const N: usize>(npy: &[u8]) -> (String, Vec<[u8; N]>) {
     let cells = 10 + usize::from(u16::from_le_bytes([npy[8], npy[9]]));
     let head = std::str::from_utf8(&npy[10..cells]).unwrap();
@@ -95,7 +95,7 @@ fn assert_near(found: impl IntoIterator<Item = f64>, expected: &[f64]) {
 }
 
 #[test]
-fn matrices_are_those_of_train() {
+fn matrices_equal_those_of_train() {
     let scratch = Scratch::new("matrices");
     scratch.convert("m.lda --out phi.npy");
     assert_eq!(scratch.bytes("phi.npy"), scratch.bytes("t.npy"));
@@ -117,7 +117,7 @@ fn matrices_are_those_of_train() {
 }
 
 #[test]
-fn archives_hold_the_counts() {
+fn archives_contain_the_counts() {
     let scratch = Scratch::new("archive");
     scratch.convert("m.lda --out m.npz");
     let mut archive = zip::ZipArchive::new(File::open(scratch.path("m.npz")).unwrap()).unwrap();
@@ -154,7 +154,7 @@ fn archives_hold_the_counts() {
 }
 
 #[test]
-fn gensim_gets_counts_alpha_and_words() {
+fn gensim_files_contain_counts_alpha_and_words() {
     let scratch = Scratch::new("gensim");
     scratch.convert("m.lda --to gensim --out g");
     let model = scratch.model("m.lda");
@@ -174,9 +174,9 @@ fn gensim_gets_counts_alpha_and_words() {
 }
 
 #[test]
-fn pyldavis_gets_documents_too() {
+fn pyldavis_json_contains_the_documents() {
     let scratch = Scratch::new("pyldavis");
-    // A word that the model does not know, and a document without any that it knows.
+    // A word that the model does not know, and a document of unknown words only.
     let documents = format!("{DOCUMENTS}stone tree\nstone\n");
     fs::write(scratch.path("more.txt"), documents).unwrap();
     scratch.convert("m.lda more.txt --out vis.json --seed 3");
@@ -199,7 +199,7 @@ fn pyldavis_gets_documents_too() {
 }
 
 #[test]
-fn models_of_others_are_told_apart() {
+fn formats_of_other_programs_are_detected() {
     let scratch = Scratch::new("imports");
     scratch.convert("m.lda --out same.lda");
     assert_eq!(scratch.bytes("m.lda"), scratch.bytes("same.lda"));
@@ -210,7 +210,7 @@ fn models_of_others_are_told_apart() {
     assert_near(all_phi(&numpy), &expected);
     assert_eq!(numpy.alpha().get(2), 0.25);
     assert_eq!(numpy.vocabulary().unwrap().word(3), "sea");
-    // Without counts there is less to convert to, and more that is the same.
+    // A model without counts has fewer output formats, and a round trip returns the same file.
     scratch.convert("numpy.lda --out numpy.npz");
     scratch.fail("numpy.lda --to gensim --out h", 1, "no counts");
     let state = "#doc source pos typeindex type topic\n#alpha : 0.5 0.25 \n#beta : 0.01\n\
@@ -224,7 +224,7 @@ fn models_of_others_are_told_apart() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_conversions_are_refused() {
     let scratch = Scratch::new("refusals");
     fs::write(scratch.path("two.txt"), "a\nb\n").unwrap();
     fs::write(scratch.path("other.txt"), "one two three four five six seven eight nine ten\n")
@@ -233,8 +233,8 @@ fn what_cannot_be_is_refused() {
     fs::write(scratch.path("prose"), "nothing of a model\n").unwrap();
     for (line, status, named) in [
         ("m.lda --out phi.txt", 2, ".npz"),
-        ("m.lda --out vis.json", 2, "name them behind the model"),
-        ("m.lda docs.txt --out phi.npy", 2, "only .json"),
+        ("m.lda --out vis.json", 2, "name them after the model"),
+        ("m.lda docs.txt --out phi.npy", 2, "only a .json"),
         ("m.lda --alpha 1 --out same.lda", 2, "its own prior"),
         ("t.npy --alpha 0 --out x.lda", 2, "above 0"),
         ("m.lda --names two.txt --out x.lda", 1, "2 words, but the model has 6"),

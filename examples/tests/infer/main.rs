@@ -1,4 +1,4 @@
-//! The program `infer` as others call it.
+//! The subcommand `lda infer` as other programs call it.
 
 use std::fs;
 use std::io::Write;
@@ -7,11 +7,11 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// An empty directory, which goes away with the test.
+/// A temporary directory, which is removed with the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
-    /// With a model of two themes in `m.lda`.
+    /// A directory with a model of two themes in `m.lda`.
     fn new(name: &str) -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("infer-{name}"));
         let _ = fs::remove_dir_all(&path);
@@ -46,7 +46,7 @@ impl Scratch {
         command.current_dir(&self.0).args(line.split_whitespace());
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        // It may have failed before it read anything.
+        // The program may have failed before it read its input.
         let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
         child.wait_with_output().unwrap()
     }
@@ -98,12 +98,12 @@ fn documents_come_from_files_and_pipes() {
     }
     assert_eq!(scratch.succeed("m.lda", ""), "");
     assert_eq!(lines(&scratch.succeed("m.lda", "\n \n")).len(), 2);
-    // Stop words alone, and none at all.
+    // A document of stop words only, and an empty input.
     assert_eq!(lines(&scratch.succeed("m.lda", "and of the\nunknown\n")).len(), 2);
 }
 
 #[test]
-fn all_forms_say_the_same_and_threads_do_not_matter() {
+fn all_formats_agree_at_any_number_of_threads() {
     let scratch = Scratch::new("forms");
     let line = "m.lda train.txt --samples 5 --seed 4 -q";
     let json = scratch.succeed(&format!("{line} --threads 1"), "");
@@ -136,7 +136,7 @@ fn all_forms_say_the_same_and_threads_do_not_matter() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_are_reported() {
     let scratch = Scratch::new("errors");
     let model = fs::read(scratch.0.join("m.lda")).unwrap();
     scratch.write("foreign.lda", "no model");

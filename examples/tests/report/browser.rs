@@ -1,5 +1,5 @@
-//! A browser without a window, driven by the WebDriver protocol: JSON over HTTP, one request a
-//! connection. No more of either than the tests need.
+//! A headless browser, driven by the WebDriver protocol: JSON over HTTP, one request per
+//! connection. Only the parts that the tests need.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// Set where a missing browser is a failure.
+/// If set, a missing browser is a failure.
 const REQUIRED: &str = "LDA_BROWSER_REQUIRED";
-/// What never happens in this time will not.
+/// Timeout of every wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Name of an element in answers.
+/// Key of an element's id in JSON of the protocol.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 pub const RIGHT: char = '\u{e014}';
@@ -22,7 +22,7 @@ pub const DOWN: char = '\u{e015}';
 pub const ENTER: char = '\u{e007}';
 pub const ESCAPE: char = '\u{e00c}';
 
-/// A browser; it ends with the test.
+/// A browser, which is closed with the test.
 pub struct Browser {
     driver: Child,
     port: u16,
@@ -30,8 +30,8 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// One with a window of this size in points, a phone's where it is narrow. `None` where there is no
-    /// browser, which is said.
+    /// Starts a browser with a window of this size in points, a phone's if it is narrow. `None`,
+    /// and a note, if no browser is installed.
     pub fn start(width: u32, height: u32) -> Option<Self> {
         let spawn = Command::new("chromedriver")
             .arg("--port=0")
@@ -47,14 +47,14 @@ impl Browser {
                 return None;
             }
         };
-        // It says its port, and little afterwards.
+        // The driver prints its port, and little afterwards.
         let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
         let said = lines.map_while(Result::ok).find_map(|line| {
             line.split_once("started successfully on port ").map(|(_, port)| port.to_owned())
         });
         let port = said.unwrap().trim_end_matches('.').parse().unwrap();
         let mut options = json!({
-            // A container has no sandbox to give, and the page is our own.
+            // A container has no sandbox, and the page is trusted.
             "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                 format!("--window-size={width},{height}")],
         });
@@ -80,7 +80,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// A request; its `value`, or what went wrong.
+    /// Sends a request; returns its `value` or the error.
     fn send(&self, method: &str, path: &str, body: &Value) -> Result<Value, String> {
         let fail = |error: std::io::Error| error.to_string();
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).map_err(fail)?;
@@ -126,12 +126,12 @@ impl Browser {
         self.ask("POST", "/refresh", json!({}));
     }
 
-    /// What a function with this body returns.
+    /// Runs a function with this body; returns its result.
     pub fn run(&self, script: &str) -> Value {
         self.ask("POST", "/execute/sync", json!({ "script": script, "args": [] }))
     }
 
-    /// What a function with this body hands to its last argument.
+    /// Runs a function with this body; returns what it passes to its last argument.
     pub fn run_async(&self, script: &str) -> Value {
         self.ask("POST", "/execute/async", json!({ "script": script, "args": [] }))
     }
@@ -143,7 +143,7 @@ impl Browser {
         }
     }
 
-    /// Waits until an expression holds.
+    /// Waits until an expression is true.
     pub fn wait(&self, expression: &str) {
         let start = Instant::now();
         while self.run(&format!("return Boolean({expression})")) != true {
@@ -152,7 +152,7 @@ impl Browser {
         }
     }
 
-    /// Keys for the element that has the focus, as from a keyboard.
+    /// Sends keys to the focused element.
     pub fn press(&self, keys: &str) {
         let active = self.ask("GET", "/element/active", Value::Null);
         let element = active[ELEMENT].as_str().unwrap();
@@ -166,7 +166,7 @@ impl Browser {
         self.ask("POST", &format!("/element/{element}/click"), json!({}));
     }
 
-    /// What the console has, errors of the policy included.
+    /// Messages of the console, including violations of the content security policy.
     pub fn console(&self) -> Vec<Value> {
         let entries = self.ask("POST", "/se/log", json!({ "type": "browser" }));
         entries.as_array().unwrap().clone()

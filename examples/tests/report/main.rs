@@ -1,6 +1,6 @@
-//! The program `report` as others call it, and its page as a browser shows it.
+//! The subcommand `lda report` as other programs call it, and its page in a browser.
 
-// A test that is skipped says so.
+// A skipped test prints a note.
 #![allow(clippy::print_stderr)]
 
 mod browser;
@@ -14,7 +14,7 @@ use std::process::{Command, Output};
 use lda_core::model::{TopicModel, Weights};
 use serde_json::{Value, json};
 
-/// An empty directory, which goes away with the test.
+/// A temporary directory, which is removed with the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -25,8 +25,8 @@ impl Scratch {
         Self(path)
     }
 
-    /// With 60 documents of three themes in `docword.x.txt`, names in `vocab.x.txt`, dates in
-    /// `dates.txt`, and a model of five topics in `m.lda` with its log.
+    /// A directory with 60 documents of three themes in `docword.x.txt`, names in `vocab.x.txt`,
+    /// dates in `dates.txt`, and a model of five topics in `m.lda` with its log.
     fn trained(name: &str) -> Self {
         let scratch = Self::new(name);
         let (mut body, mut pairs) = (String::new(), 0);
@@ -75,7 +75,7 @@ impl Scratch {
         command.current_dir(&self.0).args(line.split_whitespace()).output().unwrap()
     }
 
-    /// Runs, and gives the contents of `page.html`.
+    /// Runs the program; returns the contents of `page.html`.
     fn report(&self, line: &str) -> Value {
         let output = self.run(&format!("{line} --out page.html"));
         let error = String::from_utf8_lossy(&output.stderr);
@@ -97,7 +97,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Numbers of a field of codes, as the page's script reads them.
+/// Decodes the numbers of a field, as the page's script does.
 fn decode(codes: &Value) -> Vec<u64> {
     let (mut numbers, mut number, mut shift) = (Vec::new(), 0, 0);
     for letter in codes.as_str().unwrap().bytes() {
@@ -121,7 +121,7 @@ fn decode(codes: &Value) -> Vec<u64> {
     numbers
 }
 
-/// Rows of a table of the page's origin.
+/// Rows of a table in the page's section on its origin.
 fn about(contents: &Value, title: &str) -> Value {
     let sections = contents["about"].as_array().unwrap();
     let section = sections.iter().find(|section| section["title"] == title).unwrap();
@@ -166,13 +166,13 @@ fn a_page_holds_topics_documents_time_and_curve() {
     let curve = &contents["curves"][0];
     assert_eq!((&curve["name"], &curve["epochs"][0]), (&json!("m.jsonl"), &json!(10)));
     assert!(curve["caption"].as_str().unwrap().contains("topics 5, seed 3"));
-    assert_eq!(about(&contents, "Documents")["the model was trained on them"], "yes");
-    assert_eq!(about(&contents, "Options of training")["seed"], "3");
-    assert_eq!(about(&contents, "This page")["documents in it"], "60 of 60");
+    assert_eq!(about(&contents, "Documents")["model was trained on them"], "yes");
+    assert_eq!(about(&contents, "Training options")["seed"], "3");
+    assert_eq!(about(&contents, "This page")["documents shown"], "60 of 60");
 }
 
 #[test]
-fn a_page_asks_nobody_for_anything() {
+fn a_page_makes_no_requests() {
     let scratch = Scratch::trained("offline");
     scratch.report("m.lda docword.x.txt");
     let page = scratch.read("page.html").replace("http://www.w3.org/2000/svg", "");
@@ -185,7 +185,7 @@ fn a_page_asks_nobody_for_anything() {
 }
 
 #[test]
-fn documents_are_chosen_and_cut() {
+fn documents_are_selected_and_shortened() {
     let scratch = Scratch::trained("cut");
     let contents = scratch.report("m.lda docword.x.txt --documents 7 --document-words 3");
     let documents = contents["documents"].as_array().unwrap();
@@ -213,7 +213,7 @@ fn threads_do_not_matter_and_the_page_replaces_an_old_one() {
 }
 
 #[test]
-fn text_keeps_its_order_and_has_titles() {
+fn text_documents_keep_word_order_and_have_titles() {
     let scratch = Scratch::new("text");
     let line = |d: usize| match d % 3 {
         0 => "sea wave sand sea tide\n",
@@ -241,19 +241,19 @@ fn text_keeps_its_order_and_has_titles() {
     let order = decode(&document["orderCodes"]).into_iter();
     let said: Vec<_> = order.map(|at| &words[places[at as usize] as usize]).collect();
     assert_eq!(said, ["sea", "wave", "sand", "sea", "tide"]);
-    // An empty one is there, with nothing in it.
+    // An empty document is listed too.
     let empty = &contents["documents"][2];
     assert_eq!((&empty["tokens"], &empty["wordCodes"]), (&json!(0), &json!("")));
-    // Other documents than the model's.
+    // Documents that the model was not trained on.
     let contents = scratch.report("m.lda new.txt");
     let number = |d: usize, key: &str| contents["documents"][d][key].as_u64().unwrap();
     assert_eq!((number(0, "tokens"), number(0, "unknown"), number(3, "tokens")), (3, 1, 0));
     assert_eq!(contents["corpus"], json!({ "documents": 4, "tokens": 5, "unknown": 3 }));
-    assert_eq!(about(&contents, "Documents")["the model was trained on them"], "no");
+    assert_eq!(about(&contents, "Documents")["model was trained on them"], "no");
 }
 
 #[test]
-fn one_topic_and_words_without_names_make_a_page() {
+fn one_topic_without_a_vocabulary_makes_a_page() {
     let scratch = Scratch::new("small");
     scratch.write("c.txt", "2\n3\n3\n1 1 2\n1 3 1\n2 3 1\n");
     scratch.train("c.txt --topics 1 --save m.lda");
@@ -266,7 +266,7 @@ fn one_topic_and_words_without_names_make_a_page() {
 }
 
 #[test]
-fn models_of_real_numbers_have_words_and_sizes() {
+fn models_without_counts_have_words_and_sizes() {
     let scratch = Scratch::new("weights");
     let rows = [[0.6, 0.3, 0.1, 0.0], [0.0, 0.1, 0.1, 0.8]];
     let weights = Weights::from_rows(&rows).unwrap();
@@ -278,7 +278,7 @@ fn models_of_real_numbers_have_words_and_sizes() {
         (&json!(false), &json!(29))
     );
     let total = |topic: usize| contents["topics"][topic]["total"].as_f64().unwrap();
-    // Twenty tokens of 29 are of the first topic's words.
+    // 20 of 29 tokens are words of the first topic.
     let share = total(0) / (total(0) + total(1));
     assert!((share - 20.0 / 29.0).abs() < 0.03, "{share}");
     let codes = decode(&contents["topics"][0]["wordCodes"]);
@@ -289,7 +289,7 @@ fn models_of_real_numbers_have_words_and_sizes() {
 }
 
 #[test]
-fn what_is_wrong_is_said_and_nothing_is_left() {
+fn errors_are_reported_and_no_file_is_left() {
     let scratch = Scratch::trained("errors");
     let strange: String = (0..100).map(|w| format!("fremd{w}\n")).collect();
     let docword = scratch.read("docword.x.txt");

@@ -1,4 +1,5 @@
-//! The page in a browser: opened from disk, used by keys and pointer, on a desk and on a phone.
+//! The page in a browser: opened from a file, used with keyboard and pointer, on a desktop and a
+//! phone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +16,7 @@ use serde_json::{Value, json};
 use super::Scratch;
 use super::browser::{Browser, DOWN, ENTER, ESCAPE, LEFT, RIGHT};
 
-/// Words that the page lists for the topic it shows.
+/// Words that the page lists for the current topic.
 const LISTED: &str = "return [...document.querySelectorAll('#terms li:not([hidden]) .word')]\
     .map((word) => word.textContent)";
 
@@ -34,14 +35,14 @@ fn chosen(browser: &Browser) -> usize {
 }
 
 #[test]
-fn topics_are_read_by_keyboard() {
+fn topics_can_be_browsed_by_keyboard() {
     let scratch = Scratch::trained("keyboard");
     let contents = scratch.report("m.lda docword.x.txt --dates dates.txt --log m.jsonl");
     let Some(browser) = Browser::start(1400, 900) else { return };
     browser.open(&scratch.page());
     browser.wait("document.querySelectorAll('.topic-row').length === 5");
     assert_eq!(browser.run("return document.querySelectorAll('.map circle').length"), 5);
-    // The first arrow on the map chooses the largest topic.
+    // The first arrow key on the map selects the largest topic.
     browser.run("document.querySelector('.map svg').focus()");
     browser.press(&RIGHT.to_string());
     browser.wait("document.querySelector('#terms')");
@@ -54,7 +55,7 @@ fn topics_are_read_by_keyboard() {
             .run("return [...document.querySelectorAll('[aria-selected=true]')].map((c) => c.id)"),
         json!([format!("t{largest}")])
     );
-    // The slider orders the list as the library does, at every step.
+    // At each step of the slider, the list has the library's order.
     browser.run("document.querySelector('#lambda').focus()");
     for step in (0..12).rev() {
         browser.press(&LEFT.to_string());
@@ -71,7 +72,7 @@ fn topics_are_read_by_keyboard() {
     assert_eq!(browser.text("location.hash"), address);
     assert_eq!(browser.text("document.querySelector('#lambda').value"), "0.2");
     assert_eq!(browser.run(LISTED), expected(&scratch, largest, 0.2));
-    // To a smaller topic and back, to the list, and to what a word finds.
+    // To a smaller topic and back, to the list, and to the results of a word search.
     browser.run("document.querySelector('#lambda').blur()");
     browser.press("]");
     browser.wait(&format!("!location.hash.startsWith('#/topic/{largest}')"));
@@ -100,7 +101,8 @@ fn documents_have_colours_and_letters() {
     browser.press(&ENTER.to_string());
     browser.wait("document.querySelector('#legend')");
     assert_eq!(browser.text("location.hash"), "#/document/4");
-    // Each word has the colour and the letter of an entry of the legend, and no two entries agree.
+    // Each word has the colour and the letter of an entry of the legend, and no two entries are
+    // equal.
     let legend = "[...document.querySelectorAll('#legend .swatch')].map((s) => \
         s.textContent + getComputedStyle(s).backgroundColor)";
     let words = "[...document.querySelectorAll('#text .word[data-topic]')].map((w) => { \
@@ -115,7 +117,7 @@ fn documents_have_colours_and_letters() {
         )),
         json!([true, true, true])
     );
-    // A press on an entry leaves its words alone.
+    // A press on an entry highlights its words.
     browser.click("#legend button");
     assert_eq!(
         browser.run(
@@ -125,7 +127,7 @@ fn documents_have_colours_and_letters() {
         ),
         true
     );
-    // From a document to its topic, and to a document of that.
+    // From a document to its topic, and to a document of that topic.
     browser.click("#legend a");
     browser.wait("document.querySelector('#terms') && document.querySelector('.chart')");
     browser.click(".documents a");
@@ -136,7 +138,7 @@ fn documents_have_colours_and_letters() {
 }
 
 #[test]
-fn names_are_never_markup() {
+fn names_are_escaped() {
     let scratch = Scratch::new("hostile");
     let names = [
         "</script><img src=x onerror=\"window.broken=1\">",
@@ -165,7 +167,7 @@ fn names_are_never_markup() {
             assert_eq!(browser.run(LISTED), expected(&scratch, 0, 0.6));
         }
     }
-    // Nor would a script run that found its way in.
+    // The policy also blocks an injected script.
     browser.run(
         "const script = document.createElement('script'); script.textContent = \
          'window.broken = 3'; document.body.append(script)",
@@ -176,7 +178,7 @@ fn names_are_never_markup() {
 }
 
 #[test]
-fn a_phone_has_one_column_and_nothing_sticks_out() {
+fn a_phone_has_one_column_without_overflow() {
     let scratch = Scratch::trained("phone");
     scratch.report("m.lda docword.x.txt --dates dates.txt --log m.jsonl");
     let Some(browser) = Browser::start(390, 844) else { return };
@@ -203,7 +205,7 @@ fn small_pages_work_too() {
     let Some(browser) = Browser::start(1000, 700) else { return };
     for options in ["", "--documents 0", "--document-words 0"] {
         scratch.report(&format!("m.lda c.txt {options}"));
-        // An address of another page leads to a list.
+        // A fragment of another page leads to a list.
         browser.open(&format!("{}#/topic/77", scratch.page()));
         browser.wait("document.querySelectorAll('.topic-row').length === 1");
         browser.run("document.querySelector('.map svg').focus()");
@@ -216,14 +218,14 @@ fn small_pages_work_too() {
     assert_eq!(browser.console(), [] as [Value; 0]);
 }
 
-/// Counts by word, for a model that nobody trained.
+/// Counts by word of a model that was not trained.
 struct Sparse {
     totals: Vec<u64>,
     rows: Vec<Vec<(u32, u32)>>,
 }
 
 impl Sparse {
-    /// Each topic has 2,000 words of its own choice, most of them frequent ones, as often as Zipf has it.
+    /// Each topic has 2,000 words of its own, mostly frequent ones, with Zipf's frequencies.
     fn new(topics: u32, words: usize, random: &mut impl FnMut() -> f64) -> Self {
         let mut rows = vec![BTreeMap::new(); words];
         let mut totals = Vec::new();
@@ -257,7 +259,7 @@ impl WordCounts for Sparse {
     }
 }
 
-/// Says how long a large page takes; `--nocapture` shows it.
+/// Measures a large page; `--nocapture` prints the times.
 #[test]
 #[ignore = "a minute, to measure by: .ci/extended runs it"]
 fn a_thousand_topics_stay_fluid() {
@@ -303,7 +305,7 @@ fn a_thousand_topics_stay_fluid() {
 const SLIDE: &str = "const input = document.querySelector('#lambda'); input.value = (i % 20) / 20; \
     input.dispatchEvent(new Event('input'))";
 
-/// Acts forty times, and says how long it takes from there to the next frame that is painted.
+/// Runs an action forty times and prints the time until the next painted frame.
 fn measure(browser: &Browser, what: &str, act: &str) {
     let times = browser.run_async(&format!(
         "const done = arguments[0]; const times = []; let i = 0; \

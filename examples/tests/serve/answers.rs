@@ -1,4 +1,4 @@
-//! Requests that are answered.
+//! Requests that succeed.
 
 use super::*;
 
@@ -12,7 +12,7 @@ const TEXTS: [&str; 7] = [
     "sea sea sea leaf \u{4e2d} na\u{ef}ve root tide tree branch",
 ];
 
-/// An answer as the program `infer` writes it.
+/// An answer in the format of `lda infer`.
 fn as_infer_writes(number: usize, answer: &str) -> String {
     let pairs = answer
         .replace("{\"topic\":", "[")
@@ -25,7 +25,7 @@ fn as_infer_writes(number: usize, answer: &str) -> String {
 #[test]
 fn answers_are_those_of_infer_byte_by_byte() {
     let scratch = Scratch::new("bytes");
-    // Topics that share words: for RT-LDA, without sweeps, their order then matters.
+    // Topics that share words: the order of words then matters to RT-LDA without sweeps.
     scratch.train("train.txt --topics 6 --save m.lda");
     let lines = TEXTS.join("\n") + "\n";
     for options in [
@@ -123,7 +123,7 @@ fn topics_are_shown() {
         );
     }
     assert_eq!(server.get("/topics?offset=2").json()["topics"], json!([]));
-    // Who has it is not sent it again.
+    // A client that has the answer gets 304.
     let tag = &all.headers["etag"];
     assert!(tag.contains(&all.headers["x-model"]));
     for path in ["/topics", "/topics/1", "/similar?topic=0"] {
@@ -188,7 +188,7 @@ fn connections_are_kept_and_requests_pipelined() {
         assert_eq!(connection.receive("POST", "/infer").json(), expected);
     }
     assert_eq!(connection.receive("GET", "/healthz").text(), "ok\n");
-    // A body in parts.
+    // A body in chunks.
     connection.send("POST /infer HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");
     for part in ["{\"text\":", "\"tree", "\"}"] {
         connection.send(format!("{:x}\r\n{part}\r\n", part.len()));
@@ -204,7 +204,7 @@ fn connections_are_kept_and_requests_pipelined() {
 }
 
 #[test]
-fn figures_add_up() {
+fn metrics_add_up() {
     let scratch = Scratch::new("figures");
     let server = Server::start(&scratch, "");
     server.infer(&json!({ "documents": [{ "text": "tree stranger" }, { "text": "sea wave" }] }));

@@ -1,4 +1,4 @@
-//! A client of one connection, plain enough to send what no library would.
+//! A client on one connection, simple enough to send what a library would not.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::description;
 
-/// A connection that is kept.
+/// A persistent connection.
 pub struct Connection(BufReader<TcpStream>);
 
-/// An answer, and what was asked.
+/// An answer and its request.
 pub struct Reply {
     pub status: u16,
     pub headers: HashMap<String, String>,
@@ -22,17 +22,17 @@ pub struct Reply {
 impl Connection {
     pub fn open(address: &str) -> io::Result<Self> {
         let stream = TcpStream::connect(address)?;
-        // A test that waits for ever says nothing.
+        // A timeout, so that a test does not wait forever.
         stream.set_read_timeout(Some(Duration::from_secs(300)))?;
         Ok(Self(BufReader::new(stream)))
     }
 
-    /// Sends bytes; a server that has answered already may have stopped listening.
+    /// Sends bytes. A server that has answered may have stopped reading.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
         let _ = self.0.get_mut().write_all(bytes.as_ref());
     }
 
-    /// Sends a request without a wait for its answer.
+    /// Sends a request without waiting for the answer.
     pub fn request(&mut self, method: &str, path: &str, headers: &str, body: impl AsRef<[u8]>) {
         let body = body.as_ref();
         let head = format!(
@@ -52,7 +52,7 @@ impl Connection {
         self.receive("POST", path)
     }
 
-    /// The next answer, which is held against the description of what was asked.
+    /// Receives the next answer and checks it against the OpenAPI description.
     pub fn receive(&mut self, method: &str, path: &str) -> Reply {
         let reply = self.try_receive().unwrap();
         description::check(method, path, &reply);
@@ -78,7 +78,7 @@ impl Connection {
         Ok(Reply { status, headers, body })
     }
 
-    /// Whether the server closes the connection without a further byte.
+    /// Whether the server closes the connection without sending another byte.
     pub fn is_closed(&mut self) -> bool {
         matches!(self.0.fill_buf(), Ok([]) | Err(_))
     }
@@ -93,7 +93,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    /// What a problem is called.
+    /// The code of a problem.
     pub fn code(&self) -> String {
         self.json()["code"].as_str().unwrap().to_owned()
     }

@@ -1,4 +1,4 @@
-//! `GET /openapi.json`, and answers held against it.
+//! `GET /openapi.json`, and checks of answers against it.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ static DESCRIPTION: LazyLock<Value> = LazyLock::new(|| {
 
 const METHODS: [&str; 5] = ["GET", "POST", "PUT", "DELETE", "PATCH"];
 
-/// Panics unless the answer is one that the description has for this route.
+/// Panics unless the description has this answer for this route.
 pub fn check(method: &str, path: &str, reply: &Reply) {
     let path = path.split('?').next().unwrap();
     let template = match path.strip_prefix("/topics/") {
@@ -46,7 +46,7 @@ pub fn check(method: &str, path: &str, reply: &Reply) {
     }
 }
 
-/// Follows a reference, if it is one.
+/// Resolves a reference.
 fn resolve(value: &'static Value) -> &'static Value {
     match value["$ref"].as_str() {
         Some(reference) => DESCRIPTION.pointer(&reference[1..]).unwrap(),
@@ -54,7 +54,7 @@ fn resolve(value: &'static Value) -> &'static Value {
     }
 }
 
-/// Whether a value is what a schema says, as far as schemas of the description go.
+/// Whether a value matches a schema, for the keywords that the description uses.
 fn conform(schema: &'static Value, value: &Value) -> Result<(), String> {
     let schema = resolve(schema);
     if let Some(choices) = schema["oneOf"].as_array() {
@@ -99,7 +99,7 @@ fn conform(schema: &'static Value, value: &Value) -> Result<(), String> {
 }
 
 #[test]
-fn the_check_sees_what_is_wrong() {
+fn the_check_finds_violations() {
     let schema = |name: &str| &DESCRIPTION["components"]["schemas"][name];
     let answer = schema("DocumentTopics");
     let right = r#"{"tokens":1,"unknown":0,"topics":[{"topic":0,"share":0.5}]}"#;

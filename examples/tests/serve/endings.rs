@@ -1,9 +1,9 @@
-//! How the service ends.
+//! Shutdown of the service.
 
 use super::*;
 
 #[test]
-fn requests_under_way_are_answered() {
+fn requests_in_flight_are_answered() {
     let scratch = Scratch::new("end");
     for signal in ["-TERM", "-INT"] {
         let server = Server::start(&scratch, &format!("{SLOW} --grace 600 --timeout 600"));
@@ -11,7 +11,7 @@ fn requests_under_way_are_answered() {
         assert_eq!(idle.get("/healthz").status, 200);
         let mut slow = server.connect();
         slow.request("POST", "/infer", "", slow_document().to_string());
-        server.wait_under_way(1, 0);
+        server.wait_in_flight(1, 0);
         server.signal(signal);
         server.logged("shutting down", 1);
         wait_for("no new connections", || Connection::open(&server.address).is_err().then_some(()));
@@ -23,13 +23,13 @@ fn requests_under_way_are_answered() {
         let (status, log) = server.wait();
         assert_eq!(status.code(), Some(0), "{log:?}");
         assert_eq!(log.last().unwrap()["message"], "stopped");
-        // Every line of it is JSON.
+        // Every line of the log is JSON.
         assert!(log.iter().all(|event| event["level"].is_string()), "{log:?}");
     }
 }
 
 #[test]
-fn balancers_are_told_before_the_end() {
+fn readiness_ends_before_connections_close() {
     let scratch = Scratch::new("drain");
     let server = Server::start(&scratch, "--drain 600");
     server.signal("-TERM");
@@ -38,7 +38,7 @@ fn balancers_are_told_before_the_end() {
         (reply.status == 503).then_some(reply)
     });
     assert_eq!(reply.code(), "ending");
-    // Until they know, they go on sending.
+    // Balancers send requests until they have seen the 503.
     assert_eq!(server.get("/healthz").status, 200);
     assert_eq!(server.infer(&json!({ "text": "tree" }))["tokens"], 1);
     server.signal("-TERM");
@@ -46,9 +46,9 @@ fn balancers_are_told_before_the_end() {
 }
 
 #[test]
-fn nothing_is_ready_while_the_model_is_loaded() {
+fn the_service_is_not_ready_while_the_model_is_loaded() {
     let scratch = Scratch::new("loading");
-    // A pipe that nobody writes to: reading it takes as long as we like.
+    // A pipe without a writer: the model is being loaded as long as the test likes.
     let made = Command::new("mkfifo").arg(scratch.path("pipe.lda")).status().unwrap();
     assert!(made.success());
     let server = Server::begin(&scratch, "pipe.lda");
@@ -68,13 +68,13 @@ fn nothing_is_ready_while_the_model_is_loaded() {
 }
 
 #[test]
-fn patience_has_an_end() {
+fn shutdown_is_bounded_by_the_grace_period() {
     let scratch = Scratch::new("grace");
     for (line, signals) in [("--grace 0.1", 1), ("--grace 600", 2)] {
         let server = Server::start(&scratch, &format!("{ENDLESS} --timeout 600 {line}"));
         let mut slow = server.connect();
         slow.request("POST", "/infer", "", json!({ "text": "tree" }).to_string());
-        server.wait_under_way(1, 0);
+        server.wait_in_flight(1, 0);
         for count in 0..signals {
             server.signal("-TERM");
             if count == 0 {
@@ -98,7 +98,7 @@ fn patience_has_an_end() {
 }
 
 #[test]
-fn a_person_reads_the_log_as_text() {
+fn the_log_can_be_plain_text() {
     let scratch = Scratch::new("text");
     let mut command = scratch.command("m.lda --listen 127.0.0.1:0 --log text --log-level info");
     let mut child = command.spawn().unwrap();

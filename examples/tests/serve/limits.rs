@@ -1,4 +1,4 @@
-//! What the service does not take on.
+//! Limits of the service.
 
 use super::*;
 
@@ -17,7 +17,7 @@ fn bodies_are_bounded() {
     let spaces = |length: usize| format!("{{\"text\": \"{:length$}\"}}", "tree");
     assert_eq!(server.connect().post("/infer", spaces(180)).status, 200);
     refused(&server.connect().post("/infer", spaces(220)), 503, "full-buffers");
-    // By its length, before it is there, and in parts of no known length.
+    // Rejected by its length before it arrives, and in chunks of unknown length.
     let mut connection = server.connect();
     connection.send("POST /infer HTTP/1.1\r\nhost: x\r\ncontent-length: 301\r\n\r\n");
     refused(&connection.receive("POST", "/infer"), 413, "long-body");
@@ -26,7 +26,7 @@ fn bodies_are_bounded() {
     connection.send(" ".repeat(301) + "\r\n");
     refused(&connection.receive("POST", "/infer"), 413, "long-body");
 
-    // Room for each part is given back.
+    // The memory of each chunk is released.
     let mut connection = server.connect();
     connection.send("POST /infer HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n");
     for part in ["{\"text\":", "\"tree", "\"}"] {
@@ -53,23 +53,23 @@ fn bodies_are_bounded() {
 }
 
 #[test]
-fn a_full_queue_refuses_and_answers_the_rest() {
+fn a_full_queue_rejects_requests_and_answers_the_rest() {
     let scratch = Scratch::new("queue");
     let server = Server::start(&scratch, &format!("{SLOW} --queue 2 --timeout 600"));
     let quick = json!({ "text": "tree" }).to_string();
     let mut slow = server.connect();
     slow.request("POST", "/infer", "", slow_document().to_string());
-    server.wait_under_way(1, 0);
+    server.wait_in_flight(1, 0);
     let mut waiting = [server.connect(), server.connect()];
     for connection in &mut waiting {
         connection.request("POST", "/infer", "", &quick);
     }
-    server.wait_under_way(3, 2);
+    server.wait_in_flight(3, 2);
     for _ in 0..3 {
         refused(&server.connect().post("/infer", &quick), 503, "full-queue");
     }
     refused(&server.get("/topics"), 503, "full-queue");
-    // Who only looks is not in the way of others.
+    // Requests without inference are not limited by the queue.
     assert_eq!(server.get("/readyz").status, 200);
     assert_eq!(slow.receive("POST", "/infer").status, 200);
     for mut connection in waiting {
@@ -81,12 +81,12 @@ fn a_full_queue_refuses_and_answers_the_rest() {
 }
 
 #[test]
-fn one_client_has_its_share() {
+fn requests_per_client_are_bounded() {
     let scratch = Scratch::new("client");
     let server = Server::start(&scratch, &format!("{SLOW} --per-client 1 --timeout 600"));
     let mut slow = server.connect();
     slow.request("POST", "/infer", "", slow_document().to_string());
-    server.wait_under_way(1, 0);
+    server.wait_in_flight(1, 0);
     refused(&server.post("/infer", &json!({ "text": "tree" })), 429, "busy-client");
     refused(&server.get("/topics"), 429, "busy-client");
     assert_eq!(server.get("/healthz").status, 200);
@@ -95,7 +95,7 @@ fn one_client_has_its_share() {
 }
 
 #[test]
-fn requests_run_out_of_time() {
+fn requests_time_out() {
     let scratch = Scratch::new("time");
     let server = Server::start(&scratch, &format!("{ENDLESS} --timeout 0.3"));
     let mut connection = server.connect();
@@ -104,22 +104,22 @@ fn requests_run_out_of_time() {
     assert_eq!(server.metric("lda_buffered_bytes"), 0.0);
     let documents = json!({ "documents": [{ "text": "tree" }, { "text": "sea" }] });
     refused(&server.post("/infer", &documents), 503, "out-of-time");
-    // The thread does not go on with it.
+    // The thread cancels the request.
     wait_for("the thread", || (server.get("/topics").status == 200).then_some(()));
     assert_eq!(server.metric("lda_documents_total"), 0.0);
 }
 
 #[test]
-fn nobody_works_for_a_client_that_left() {
+fn requests_of_disconnected_clients_are_cancelled() {
     let scratch = Scratch::new("left");
     let server = Server::start(&scratch, &format!("{ENDLESS} --timeout 100"));
     let body = json!({ "text": "tree" }).to_string();
     let mut leavers = [server.connect(), server.connect()];
     leavers[0].request("POST", "/infer", "", &body);
-    server.wait_under_way(1, 0);
-    // One is worked on and one waits.
+    server.wait_in_flight(1, 0);
+    // One request is in work and one is queued.
     leavers[1].request("POST", "/infer", "", &body);
-    server.wait_under_way(2, 1);
+    server.wait_in_flight(2, 1);
     drop(leavers);
     wait_for("the connections' end", || {
         (server.metric("lda_http_requests_abandoned_total") == 2.0).then_some(())
@@ -129,7 +129,7 @@ fn nobody_works_for_a_client_that_left() {
 }
 
 #[test]
-fn connections_are_bounded_and_do_not_idle() {
+fn connections_are_bounded_and_time_out() {
     let scratch = Scratch::new("connections");
     let server = Server::start(&scratch, "--max-connections 1 --idle 3");
     let mut first = wait_for("a place", || {
@@ -142,10 +142,10 @@ fn connections_are_bounded_and_do_not_idle() {
     for _ in 0..20 {
         assert!(first.get("/metrics").text().contains("lda_http_connections 1\n"));
     }
-    // It gets the place of the first, which has nothing more to say.
+    // The second connection takes the place of the first, which is closed.
     assert_eq!(second.receive("GET", "/healthz").status, 200);
     assert!(first.is_closed());
-    // Half a head is no head.
+    // An incomplete head is not answered.
     second.send("GET /healthz HTTP/1.1\r\nhost");
     let late = second.try_receive();
     assert!(late.is_err() || late.is_ok_and(|reply| reply.status == 408));

@@ -1,6 +1,7 @@
-//! The program `serve` as clients, balancers and operators meet it.
+//! The subcommand `lda serve` as clients, balancers and operators see it.
 //!
-//! Every answer that a test gets is held against the service's own description (`description`).
+//! Every answer in the tests is checked against the OpenAPI description of the service
+//! (`description`).
 #![cfg(unix)]
 
 mod answers;
@@ -23,7 +24,7 @@ use serde_json::{Value, json};
 
 use client::{Connection, Reply};
 
-/// Waits up to two minutes; how long it takes proves nothing.
+/// Waits up to two minutes; the duration is not part of a test.
 fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -35,11 +36,11 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// An empty directory, which goes away with the test.
+/// A temporary directory, which is removed with the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
-    /// With a model of two themes in `m.lda`.
+    /// A directory with a model of two themes in `m.lda`.
     fn new(name: &str) -> Self {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("serve-{name}"));
         let _ = fs::remove_dir_all(&path);
@@ -68,7 +69,7 @@ impl Scratch {
         fs::write(self.path(name), content).unwrap();
     }
 
-    /// Puts a file in the place of another, as `train --save` does.
+    /// Replaces a file with another, as `lda train --save` does.
     fn replace(&self, name: &str, content: impl AsRef<[u8]>) {
         self.write("replacement", content);
         fs::rename(self.path("replacement"), self.path(name)).unwrap();
@@ -82,7 +83,7 @@ impl Scratch {
         assert!(command.output().unwrap().status.success());
     }
 
-    /// Standard output of the program `infer`.
+    /// Standard output of `lda infer`.
     fn infer(&self, line: &str, input: &str) -> String {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
         command.arg("infer");
@@ -106,7 +107,7 @@ impl Scratch {
         command
     }
 
-    /// What a service logs that does not start, and its exit status.
+    /// Log and exit status of a service that does not start.
     fn fail(&self, line: &str) -> (String, Option<i32>) {
         let output = self.command(line).output().unwrap();
         (String::from_utf8(output.stderr).unwrap(), output.status.code())
@@ -119,7 +120,7 @@ impl Drop for Scratch {
     }
 }
 
-/// A service that runs; it is killed with the test, if it has not ended.
+/// A running service; it is killed with the test.
 struct Server {
     child: Child,
     address: String,
@@ -128,14 +129,14 @@ struct Server {
 }
 
 impl Server {
-    /// Of `m.lda`, ready.
+    /// A service with the model `m.lda`, once it is ready.
     fn start(scratch: &Scratch, line: &str) -> Self {
         let server = Self::begin(scratch, &format!("m.lda {line}"));
         wait_for("readiness", || (server.get("/readyz").status == 200).then_some(()));
         server
     }
 
-    /// Not ready yet.
+    /// A service that may not be ready yet.
     fn begin(scratch: &Scratch, line: &str) -> Self {
         let line = format!("{line} --listen 127.0.0.1:0 --log-level debug");
         let mut child = scratch.command(&line).spawn().unwrap();
@@ -156,7 +157,7 @@ impl Server {
         server
     }
 
-    /// The event of this message, once there are `count` of them.
+    /// Waits for `count` events with this message; returns the last one.
     fn logged(&self, message: &str, count: usize) -> Value {
         wait_for(message, || {
             let log = self.log.lock().unwrap();
@@ -176,25 +177,25 @@ impl Server {
         self.connect().post(path, body.to_string())
     }
 
-    /// The JSON of an answer that must be one.
+    /// The JSON of an answer that must succeed.
     fn infer(&self, body: &Value) -> Value {
         let reply = self.post("/infer", body);
         assert_eq!(reply.status, 200, "{}", reply.text());
         reply.json()
     }
 
-    /// A figure of `GET /metrics`; 0 where it is not there yet.
+    /// A value of `GET /metrics`; 0 if it does not exist yet.
     fn metric(&self, name: &str) -> f64 {
         let text = self.get("/metrics").text();
         let value = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         value.map_or(0.0, |value| value.parse().unwrap())
     }
 
-    /// Waits until so many requests, besides the one that asks, are with threads or wait for one.
-    fn wait_under_way(&self, all: u32, queued: u32) {
-        wait_for("requests under way", || {
-            let under_way = self.metric("lda_http_requests_under_way") == f64::from(all + 1);
-            (under_way && self.metric("lda_queued") == f64::from(queued)).then_some(())
+    /// Waits for this many requests in flight, besides the one that asks, of which `queued` wait.
+    fn wait_in_flight(&self, all: u32, queued: u32) {
+        wait_for("requests in flight", || {
+            let in_flight = self.metric("lda_http_requests_in_flight") == f64::from(all + 1);
+            (in_flight && self.metric("lda_queued") == f64::from(queued)).then_some(())
         });
     }
 
@@ -203,7 +204,7 @@ impl Server {
         assert!(Command::new("kill").args([name, &process]).status().unwrap().success());
     }
 
-    /// The status, and all that was logged.
+    /// Waits for the end; returns the status and the log.
     fn wait(mut self) -> (ExitStatus, Vec<Value>) {
         let status = self.child.wait().unwrap();
         self.reader.take().unwrap().join().unwrap();
@@ -218,13 +219,13 @@ impl Drop for Server {
     }
 }
 
-/// A document that keeps a thread busy for seconds under [`SLOW`].
+/// A document that keeps a thread busy for seconds with the options [`SLOW`].
 fn slow_document() -> Value {
     json!({ "ids": vec![0; 4000] })
 }
 
-/// One thread, and an answer that takes long by the number of its samples.
+/// One thread, and an answer that takes long because of its samples.
 const SLOW: &str = "--threads 1 --burn-in 0 --samples 20000";
 
-/// One thread, and no answer to a document of any word.
+/// One thread, and inference that never ends for a document with known words.
 const ENDLESS: &str = "--threads 1 --samples 4000000000";

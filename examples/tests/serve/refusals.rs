@@ -1,9 +1,9 @@
-//! Requests and models that are refused.
+//! Rejected requests and models.
 
 use super::*;
 
 #[test]
-fn what_is_wrong_with_a_body_is_said() {
+fn errors_in_a_body_are_reported() {
     let scratch = Scratch::new("bodies");
     let server = Server::start(&scratch, "");
     let deep = |open: &str| format!("{{\"documents\":{}", open.repeat(100_000));
@@ -47,12 +47,12 @@ fn what_is_wrong_with_a_body_is_said() {
     for body in ["{\"document\": {}, \"documents\": []}", "{\"document\": {\"text\": \"a\"}}"] {
         assert_eq!(server.connect().post("/similar", body).status, 422, "{body}");
     }
-    // Nothing of it did harm.
+    // The service still works.
     assert_eq!(server.infer(&json!({ "text": "tree" }))["tokens"], 1);
 }
 
 #[test]
-fn no_bytes_break_it() {
+fn arbitrary_bytes_are_survived() {
     let scratch = Scratch::new("bytes-at-random");
     let server = Server::start(&scratch, "--method rt --max-tokens 100 --max-documents 3");
     let seeds = [
@@ -89,7 +89,7 @@ fn no_bytes_break_it() {
 }
 
 #[test]
-fn what_is_wrong_with_a_query_is_said() {
+fn errors_in_a_query_are_reported() {
     let scratch = Scratch::new("queries");
     let server = Server::start(&scratch, "--max-terms 20");
     for (path, status, code, what) in [
@@ -116,7 +116,7 @@ fn what_is_wrong_with_a_query_is_said() {
 }
 
 #[test]
-fn a_model_without_names_is_asked_by_ids() {
+fn a_model_without_a_vocabulary_takes_ids() {
     let scratch = Scratch::new("nameless");
     scratch.write("train.ldac", "2 0:5 1:4\n2 2:5 3:4\n2 0:3 1:7\n2 2:3 3:7\n");
     scratch.train("train.ldac --format ldac --topics 2 --save m.lda");
@@ -131,7 +131,7 @@ fn a_model_without_names_is_asked_by_ids() {
 }
 
 #[test]
-fn what_is_no_model_is_not_served() {
+fn files_that_are_not_models_are_refused() {
     let scratch = Scratch::new("models");
     let model = fs::read(scratch.path("m.lda")).unwrap();
     scratch.write("foreign.lda", "no model");

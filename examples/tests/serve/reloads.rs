@@ -1,24 +1,24 @@
-//! New models in the place of old ones.
+//! Replacement of the model.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 
-/// The files of two models, of 2 and of 3 topics; the first is in use.
+/// Files of two models, of 2 and of 3 topics; the first is in use.
 fn models(scratch: &Scratch) -> [Vec<u8>; 2] {
     scratch.train("train.txt --topics 3 --seed 9 --save other.lda");
     ["m.lda", "other.lda"].map(|name| fs::read(scratch.path(name)).unwrap())
 }
 
 #[test]
-fn a_new_model_costs_no_request() {
+fn a_reload_fails_no_request() {
     let scratch = Scratch::new("reload");
     let models = models(&scratch);
     let server = Server::start(&scratch, "--threads 2");
     let text = "tree leaf wave sea root tide sand";
     let body = json!({ "text": text }).to_string();
-    // What each model says, alone.
+    // Answers of each model alone.
     let expected = [0, 1].map(|model| {
         scratch.write("alone.lda", &models[model]);
         scratch.infer("alone.lda -q", text)
@@ -57,7 +57,7 @@ fn a_new_model_costs_no_request() {
         }
         all
     });
-    // Two models, and each says one thing.
+    // Two models with one answer each.
     assert_eq!(seen.len(), 2, "{seen:?}");
     let prints: BTreeSet<_> = seen.iter().map(|(print, _)| print).collect();
     assert_eq!(prints.len(), 2);
@@ -81,7 +81,7 @@ fn a_request_keeps_its_model() {
     let old = server.get("/topics").headers["x-model"].clone();
     let mut slow = server.connect();
     slow.request("POST", "/infer", "", slow_document().to_string());
-    server.wait_under_way(1, 0);
+    server.wait_in_flight(1, 0);
     scratch.replace("m.lda", &models[1]);
     server.signal("-HUP");
     server.logged("model loaded", 2);
@@ -90,14 +90,14 @@ fn a_request_keeps_its_model() {
     let topics = server.get("/topics");
     assert_ne!(topics.headers["x-model"], old);
     assert_eq!(topics.json()["num_topics"], 3);
-    // What a client has of the old model is not what it would get now.
+    // The ETag of the old model does not match the new one.
     let mut connection = server.connect();
     connection.request("GET", "/topics", &format!("if-none-match: W/\"{old}\"\r\n"), "");
     assert_eq!(connection.receive("GET", "/topics").status, 200);
 }
 
 #[test]
-fn a_broken_model_changes_nothing() {
+fn a_failed_reload_changes_nothing() {
     let scratch = Scratch::new("broken");
     let models = models(&scratch);
     let server = Server::start(&scratch, "");
@@ -148,10 +148,10 @@ fn a_file_is_watched() {
         server.logged("reload failed; the current model stays", 1);
         scratch.replace("m.lda", &models[0]);
         wait_for("the old model", || (print() == old).then_some(()));
-        // It looked often, and loaded what was new.
+        // The service checked often, and loaded only changed files.
         assert_eq!(server.metric("lda_model_loads_total{outcome=\"ok\"}"), 3.0);
         assert_eq!(server.metric("lda_model_loads_total{outcome=\"failed\"}"), 1.0);
-        // Nobody holds what is not in use: threads without work were told.
+        // Old models are dropped: idle threads were notified.
         if cfg!(target_os = "linux") {
             let maps = format!("/proc/{}/maps", server.child.id());
             wait_for("the end of replaced files", || {

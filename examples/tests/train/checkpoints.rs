@@ -1,4 +1,4 @@
-//! Models and snapshots that `train` leaves behind, and what happens when it is killed.
+//! Models and checkpoints of `lda train`, and runs that are killed.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ fn a_model_is_saved() {
         [("program", concat!("train ", env!("CARGO_PKG_VERSION"))), ("input", "docword.txt")];
     let notes = notes.map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(provenance.notes, notes);
-    // The same run, the same bytes.
+    // The same run gives the same bytes.
     scratch.succeed(&format!("{line} --save n.lda --threads 2"));
     assert_eq!(scratch.bytes("m.lda"), scratch.bytes("n.lda"));
 
@@ -39,13 +39,13 @@ fn a_model_is_saved() {
 }
 
 #[test]
-fn a_run_is_gone_on_with() {
+fn a_run_can_be_resumed() {
     let scratch = Scratch::with_corpus("resume");
     let base = "docword.txt --held-out 0.2";
     let run = "--topics 4 --seed 3 --alpha 0.2 --exclude-converged-from 4";
     let whole = format!("{base} {run} --epochs 30 --assignments whole.txt --log whole.jsonl");
     let whole = scratch.succeed(&whole);
-    // The warm-up that 12 epochs would get is another than 30 would.
+    // 12 epochs would get another warm-up than 30.
     let warm_up = scratch.log("whole.jsonl")[0]["options"]["warm-up"].clone();
     let begin = format!("{base} {run} --epochs 12 --warm-up {warm_up} --sampler f-plus");
     scratch.succeed(&format!("{begin} --checkpoint kept --checkpoint-every 5 --checkpoint-keep 3"));
@@ -57,7 +57,7 @@ fn a_run_is_gone_on_with() {
     let names = [5, 10, 12].map(|epoch| format!("epoch-{epoch:010}.snapshot"));
     assert_eq!(kept(), names.into());
 
-    // The seed that held documents out is the run's too.
+    // The held-out documents depend on the seed of the run.
     let rest = format!("{base} --resume kept --epochs 30 --assignments rest.txt");
     assert_eq!(scratch.succeed(&rest), whole);
     assert_eq!(scratch.topics("rest.txt"), scratch.topics("whole.txt"));
@@ -84,7 +84,7 @@ fn a_run_is_gone_on_with() {
 
 #[cfg(unix)]
 #[test]
-fn a_run_that_is_killed_loses_little_and_changes_nothing() {
+fn a_killed_run_resumes_with_the_same_result() {
     const EVERY: u32 = 20;
     let scratch = Scratch::with_corpus("killed");
     let line = format!(
@@ -118,7 +118,7 @@ fn a_run_that_is_killed_loses_little_and_changes_nothing() {
                 let line = line.unwrap();
                 if let Some(rest) = line.strip_prefix("resuming from ") {
                     let epochs = rest.rsplit(' ').nth(1).unwrap().parse::<u32>().unwrap();
-                    // One interval, and the snapshot that was being written.
+                    // One interval, and the checkpoint that was being written.
                     assert!(epochs + 2 * EVERY >= seen, "kill {kill}: {epochs} of {seen}");
                     reached = epochs;
                 } else if let Some(rest) = line.strip_prefix("epoch ") {
@@ -131,7 +131,7 @@ fn a_run_that_is_killed_loses_little_and_changes_nothing() {
         });
         assert_eq!(child.wait().unwrap().code(), None, "it was killed");
         if reached == 0 && seen > 2 * EVERY {
-            // From now on there is something to go on with.
+            // From here on there is a checkpoint.
             reached = 1;
         }
     }

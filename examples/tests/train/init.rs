@@ -1,4 +1,4 @@
-//! Runs that begin with seeds, or with a model.
+//! Runs that start from seed words or from a model.
 
 use lda_core::model::TopicModel;
 
@@ -15,7 +15,7 @@ fn phi(model: &TopicModel, topic: usize, word: &str) -> f64 {
 }
 
 #[test]
-fn topics_are_about_their_seeds() {
+fn seed_words_determine_topics() {
     let scratch = Scratch::with_corpus("seeds");
     // The themes are the lower and the upper half of the words.
     for (name, first, second) in [("a.txt", "word1", "word15"), ("b.txt", "word15", "word1")] {
@@ -35,7 +35,7 @@ fn topics_are_about_their_seeds() {
 }
 
 #[test]
-fn seeds_that_cannot_be_are_refused() {
+fn invalid_seed_words_are_refused() {
     let scratch = Scratch::with_corpus("bad-seeds");
     scratch.write("many.txt", "word1\nword2\nword3\n");
     let said = scratch.fail(&format!("{RUN} -k 2 --seed-topics many.txt"), 2);
@@ -52,12 +52,12 @@ fn seeds_that_cannot_be_are_refused() {
 }
 
 #[test]
-fn a_run_goes_on_from_a_model() {
+fn a_run_continues_from_a_model() {
     let scratch = Scratch::with_corpus("from");
     scratch.succeed(&format!("{RUN} -k 2 --beta 0.02 --save first.lda"));
     let first = TopicModel::load(scratch.0.join("first.lda")).unwrap();
     let tokens = |model: &TopicModel| model.counts().unwrap().totals().iter().sum::<u64>();
-    // One document, of a word that is new and words that are not.
+    // One document with a new word and known words.
     scratch.write("new.txt", "word1 word2 fresh word1\n");
     let from = "new.txt --sampler sparse --epochs 5 -q --from first.lda --save second.lda";
     let said = scratch.succeed(from);
@@ -77,7 +77,7 @@ fn a_run_goes_on_from_a_model() {
 }
 
 #[test]
-fn a_run_from_a_model_is_taken_up() {
+fn a_run_from_a_model_can_be_resumed() {
     let scratch = Scratch::with_corpus("from-resumed");
     scratch.succeed(&format!("{RUN} -k 2 --save first.lda"));
     scratch.write("new.txt", "word1 word2 fresh word1\nword15 word16 other word14\n");
@@ -87,7 +87,7 @@ fn a_run_from_a_model_is_taken_up() {
     let resumed = "new.txt --from first.lda -q --resume kept --epochs 6 --assignments half.txt";
     scratch.succeed(resumed);
     assert_eq!(scratch.read("whole.txt"), scratch.read("half.txt"));
-    // Both say the same of what they began with, and the second nothing that it cannot know.
+    // Both outputs name the initialization, and the resumed one only what it can know.
     let began = |name: &str| {
         let said: Value = serde_json::from_str(&scratch.read(name)).unwrap();
         let input = &said["options"]["input"];

@@ -1,8 +1,8 @@
-//! Runs that are interrupted, or whose reader leaves.
+//! Runs that are interrupted, or whose reader closes the pipe.
 
 use super::*;
 
-/// Waits up to a minute; how long it takes proves nothing.
+/// Waits up to a minute; the duration is not part of a test.
 fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {
@@ -18,7 +18,7 @@ fn interrupt(child: &Child) {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_ends_after_the_epoch_with_everything_written() {
+fn ctrl_c_stops_after_the_epoch_and_writes_all_outputs() {
     let scratch = Scratch::with_corpus("ctrl-c");
     let line = "docword.txt --topics 3 --epochs 4000000000 --evaluate-every 1 --log log.jsonl \
         --assignments z.txt --doc-topics d.csv --topic-words t.npy --plot p.png";
@@ -27,7 +27,7 @@ fn ctrl_c_ends_after_the_epoch_with_everything_written() {
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     lines.find(|line| line.as_ref().unwrap().starts_with("epoch 3/")).unwrap().unwrap();
     interrupt(&child);
-    // Read on, or the child would wait for room in the pipe.
+    // The pipe is read, so that it does not fill up and block the child.
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{rest:?}");
@@ -50,7 +50,8 @@ fn ctrl_c_ends_after_the_epoch_with_everything_written() {
     assert!(log.len() >= 3 && scratch.topics("z.txt").len() == tokens());
     let stdout = String::from_utf8(output.stdout).unwrap();
     assert!(stdout.contains('%'), "{stdout}");
-    // It equals a run that was asked for as many epochs and for what the stopped one had chosen.
+    // The result equals that of a run with this number of epochs and the options that were
+    // resolved.
     let stopped = scratch.topics("z.txt");
     let options = &sidecar["options"];
     let line = format!(
@@ -65,9 +66,9 @@ fn ctrl_c_ends_after_the_epoch_with_everything_written() {
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_before_training_quits_and_leaves_nothing() {
+fn ctrl_c_before_training_exits_without_outputs() {
     let scratch = Scratch::new("early");
-    // A pipe that nobody writes: reading the corpus waits.
+    // A pipe without a writer: reading the corpus blocks.
     assert!(Command::new("mkfifo").arg(scratch.0.join("in")).status().unwrap().success());
     let mut command = scratch.command("in --log log.jsonl --assignments z.txt");
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -79,9 +80,9 @@ fn ctrl_c_before_training_quits_and_leaves_nothing() {
 
 #[cfg(unix)]
 #[test]
-fn a_second_ctrl_c_kills() {
+fn a_second_ctrl_c_exits_at_once() {
     let scratch = Scratch::with_corpus("twice");
-    // More than a pipe holds, and nobody reads it: the table cannot be printed.
+    // More output than a pipe holds, and no reader: printing the table blocks.
     let line = "docword.txt --topics 8000 --epochs 2 --top-words 9 --show-topics 8000 --plot p.svg";
     let body: String = (1..=8000).map(|d| format!("{d} 1 1\n{d} {} 1\n", d + 1)).collect();
     scratch.write("docword.txt", &format!("8000\n8001\n16000\n{body}"));
@@ -96,7 +97,7 @@ fn a_second_ctrl_c_kills() {
 }
 
 #[test]
-fn a_reader_that_leaves_early_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let scratch = Scratch::with_corpus("head");
     let mut command = scratch.command("docword.txt --topics 2 --epochs 1 --assignments z.txt -q");
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

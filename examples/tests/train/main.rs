@@ -1,6 +1,7 @@
-//! The program `train` as others call it: what it writes where, its status, what it leaves behind.
+//! The subcommand `lda train` as other programs call it: outputs, exit status, and files left
+//! behind.
 
-// A test that is skipped says so.
+// A skipped test prints a note.
 #![allow(clippy::print_stderr)]
 
 mod checkpoints;
@@ -21,7 +22,7 @@ use serde_json::Value;
 const DOCUMENTS: usize = 60;
 const WORDS: usize = 20;
 
-/// An empty directory, which goes away with the test.
+/// A temporary directory, which is removed with the test.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -32,7 +33,7 @@ impl Scratch {
         Self(path)
     }
 
-    /// With a corpus of two themes in `docword.txt` and its words in `words.txt`.
+    /// A directory with a corpus of two themes in `docword.txt` and its words in `words.txt`.
     fn with_corpus(name: &str) -> Self {
         let scratch = Self::new(name);
         let (pairs, body) = corpus();
@@ -70,14 +71,14 @@ impl Scratch {
         self.command(line).output().unwrap()
     }
 
-    /// Runs and expects success; gives standard output.
+    /// Runs the program and expects success; returns standard output.
     fn succeed(&self, line: &str) -> String {
         let output = self.train(line);
         assert_eq!(output.status.code(), Some(0), "{line}: {}", stderr(&output));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Runs and expects a failure that leaves nothing; gives standard error.
+    /// Runs the program and expects a failure without outputs; returns standard error.
     fn fail(&self, line: &str, status: i32) -> String {
         let before = self.files();
         let output = self.train(line);
@@ -108,7 +109,8 @@ fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Even documents use the first ten words, odd ones the last ten. UCI pairs and their number.
+/// Even documents use the first ten words, odd ones the last ten. Lines of UCI pairs, and their
+/// number.
 fn corpus() -> (usize, String) {
     let mut body = String::new();
     let mut pairs = 0;
@@ -124,7 +126,7 @@ fn corpus() -> (usize, String) {
     (pairs, body)
 }
 
-/// (document, word, count) from 0, as the corpus has them.
+/// (document, word, count) from 0, as in the corpus.
 fn pairs() -> Vec<(usize, usize, usize)> {
     let numbers = |line: &str| line.split(' ').map(|n| n.parse().unwrap()).collect::<Vec<usize>>();
     corpus().1.lines().map(numbers).map(|n| (n[0] - 1, n[1] - 1, n[2])).collect()
@@ -135,7 +137,7 @@ fn tokens() -> usize {
 }
 
 #[test]
-fn the_contract_holds() {
+fn a_run_writes_all_outputs_and_repeats() {
     let scratch = Scratch::with_corpus("contract");
     let line = "docword.txt --vocabulary words.txt --topics 4 --sampler f-plus --epochs 12 \
         --alpha 0.1 --beta 0.02 --seed 7 --threads 1 --evaluate-every 5 --log log.jsonl \
@@ -170,7 +172,7 @@ fn the_contract_holds() {
 }
 
 #[test]
-fn defaults_are_as_stated() {
+fn defaults_are_as_documented() {
     let scratch = Scratch::with_corpus("defaults");
     scratch.succeed("docword.txt --topics 5 --log log.jsonl");
     let log = scratch.log("log.jsonl");
@@ -178,12 +180,12 @@ fn defaults_are_as_stated() {
     assert_eq!((&options["sampler"], &options["warm-up"]), (&"f-plus".into(), &640.into()));
     assert_eq!(options["alpha"], 10.0);
     assert_eq!((&options["beta"], &options["seed"]), (&0.01.into(), &0.into()));
-    // Two windows of three evaluations, every tenth epoch, are the fewest that can level off.
+    // The earliest end: two windows of three evaluations, ten epochs apart.
     assert!(log.len() >= 6 && log[0]["epoch"] == 10, "{log:?}");
 }
 
 #[test]
-fn help_and_version_are_results() {
+fn help_and_version_succeed() {
     let scratch = Scratch::new("help");
     assert_eq!(scratch.succeed("-V"), format!("lda-train {}\n", env!("CARGO_PKG_VERSION")));
     let help = scratch.succeed("--help");
@@ -209,7 +211,7 @@ fn help_and_version_are_results() {
 }
 
 #[test]
-fn every_output_says_where_it_comes_from() {
+fn every_output_contains_its_provenance() {
     let scratch = Scratch::with_corpus("outputs");
     scratch.write("dates.txt", &"1987-02-26\n".repeat(DOCUMENTS));
     let line = "docword.txt --vocabulary words.txt --dates dates.txt --topics 3 --epochs 4 \
@@ -274,7 +276,7 @@ fn every_output_says_where_it_comes_from() {
 #[test]
 fn assignments_are_by_document_and_ascending_word() {
     let scratch = Scratch::with_corpus("order");
-    // Documents out of order and words descending: the corpus is the same.
+    // Documents out of order with descending words give the same corpus.
     let (count, body) = corpus();
     let reversed: Vec<_> = body.lines().rev().collect();
     let reversed = format!("{DOCUMENTS}\n{WORDS}\n{count}\n{}\n", reversed.join("\n"));
@@ -310,7 +312,7 @@ fn assignments_are_by_document_and_ascending_word() {
 }
 
 #[test]
-fn a_seed_decides_and_threads_do_not() {
+fn results_depend_on_the_seed_and_not_on_threads() {
     let scratch = Scratch::with_corpus("seed-decides");
     for sampler in ["exact", "f-plus", "warp", "hybrid"] {
         let run = |seed: u32, threads: u32| {
@@ -340,14 +342,14 @@ fn themes_are_found() {
         let low = numbers.iter().filter(|&&word| word < WORDS / 2).count();
         assert!(numbers.len() == 10 && (low == 0 || low == 10), "{stdout}");
     }
-    // Ten words, nearly uniform, are what is left to guess.
+    // A theme is ten words of nearly equal probability.
     let line = stdout.lines().find(|line| line.starts_with("held-out perplexity ")).unwrap();
     let perplexity: f64 = line.split(' ').nth(2).unwrap().parse().unwrap();
     assert!((5.0..13.0).contains(&perplexity), "{line}");
 }
 
 #[test]
-fn held_out_documents_end_a_run() {
+fn held_out_documents_stop_a_run_early() {
     let scratch = Scratch::with_corpus("patience");
     let line = "docword.txt --vocabulary words.txt --topics 2 --alpha 0.1 --held-out 0.3 \
                 --evaluate-every 2 --sampler f-plus --log log.jsonl";
@@ -378,7 +380,7 @@ fn held_out_documents_keep_their_numbers() {
 }
 
 #[test]
-fn few_topics_and_many() {
+fn small_and_large_numbers_of_topics_work() {
     let scratch = Scratch::with_corpus("sizes");
     let one = scratch.succeed("docword.txt --topics 1 --epochs 2");
     assert_eq!(one.lines().filter(|line| line.contains("100.00%")).count(), 1);
@@ -389,7 +391,7 @@ fn few_topics_and_many() {
 
 #[cfg(unix)]
 #[test]
-fn a_device_is_written_as_the_run_goes_on() {
+fn a_device_is_written_during_the_run() {
     let scratch = Scratch::with_corpus("device");
     let output = scratch.train("docword.txt --epochs 3 --evaluate-every 1 -q --log /dev/stderr");
     assert_eq!(output.status.code(), Some(0));
@@ -401,7 +403,7 @@ fn a_device_is_written_as_the_run_goes_on() {
 }
 
 #[test]
-fn without_a_path_it_reads_rust_sources() {
+fn without_a_path_rust_sources_are_read() {
     let scratch = Scratch::new("sources");
     let package = |name: &str| format!("home/registry/src/registry/{name}");
     for name in ["tree-1.0.0/src", "tree-1.1.0/src", "tree-sys-1.0.0/src"] {
@@ -468,7 +470,7 @@ fn text_and_other_formats_are_detected() {
 
 #[test]
 #[ignore = "reads real corpora; .ci/extended runs it"]
-fn a_real_corpus_finds_its_vocabulary() {
+fn the_vocabulary_of_a_real_corpus_is_found() {
     let corpora = std::env::var_os("LDA_CORPORA").map_or_else(
         || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/corpora")),
         PathBuf::from,

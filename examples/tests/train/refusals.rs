@@ -1,9 +1,9 @@
-//! What is refused, with which status, and what that leaves behind.
+//! Failures: exit status, message, and files left behind.
 
 use super::*;
 
 #[test]
-fn wrong_usage_is_status_2() {
+fn wrong_usage_has_status_2() {
     let scratch = Scratch::with_corpus("usage");
     for (line, named) in [
         ("--topics 0", "--topics"),
@@ -54,7 +54,7 @@ fn wrong_usage_is_status_2() {
 }
 
 #[test]
-fn bad_input_is_status_1() {
+fn bad_input_has_status_1() {
     let scratch = Scratch::with_corpus("bad-input");
     scratch.write("short.txt", "one\ntwo\n");
     scratch.write("empty.txt", "3\n3\n0\n");
@@ -94,7 +94,7 @@ fn bad_input_is_status_1() {
 }
 
 #[test]
-fn unwritable_outputs_are_known_at_once() {
+fn unwritable_outputs_fail_before_training() {
     let scratch = Scratch::with_corpus("unwritable");
     fs::create_dir(scratch.0.join("directory")).unwrap();
     scratch.write("protected", "precious");
@@ -107,7 +107,7 @@ fn unwritable_outputs_are_known_at_once() {
         ("docword.txt/file", "cannot write"),
         ("protected", "read-only"),
     ] {
-        // Endless, if it started.
+        // The run would be endless if it started.
         let line = format!("docword.txt --epochs 4000000000 --plot p.svg --log {path}");
         let error = scratch.fail(&line, 1);
         assert!(error.contains(named), "{line}: {error}");
