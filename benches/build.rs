@@ -1,6 +1,6 @@
-//! Hands the compiler's version and flags to the lab, which writes them beside every figure.
+//! Passes the compiler's version and flags to the lab, which records them with every figure.
 
-// What it prints is read by cargo.
+// cargo reads standard output.
 #![allow(clippy::print_stdout)]
 
 use std::env;

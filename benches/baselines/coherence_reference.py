@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Prints what gensim's CoherenceModel makes of a corpus that anyone can generate, for the tests of
-lda-core's `eval::coherence`, which generate the same one.
+"""Prints the values of gensim's CoherenceModel for a generated corpus, as reference values of the tests of
+lda-core's `eval::coherence`, which generate the same corpus.
 
-Tokens come from a linear congruential generator. A word that comes in pairs with others makes topics
-that differ. Run by target/baselines/venv/bin/python after benches/baselines/setup.
+Tokens come from a linear congruential generator and four themes of ten words. Run it with target/baselines/venv/bin/python after benches/baselines/setup.
 """
 
 from gensim.corpora.dictionary import Dictionary

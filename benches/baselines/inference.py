@@ -1,12 +1,12 @@
-"""Topics of new documents: how fast, and how well, by this library, tomotopy and gensim.
+"""Topics of new documents: how fast, and how well, with this library, tomotopy and gensim.
 
     cargo build --release -p lda-examples
     LDA_CORPORA=DIR target/baselines/venv/bin/python benches/baselines/inference.py kos 1000
 
-tomotopy trains a model on nine tenths of the documents, and all of them use its topics: this library by
-`convert`, gensim by its sufficient statistics. Of each remaining document every other token is known; the
-shares found from those foretell the rest. All are judged by the same perplexity, computed here. One thread;
-CPU seconds of the process, medians of five.
+tomotopy trains a model on nine tenths of the documents, and all three programs use its topics: this library
+through `lda convert`, gensim through its sufficient statistics. Of each remaining document every other token is
+given, and perplexity is that of the other tokens under the inferred shares, computed by this script. One thread;
+CPU seconds of the process, medians of five runs.
 """
 
 import gzip
@@ -28,12 +28,12 @@ import tomotopy
 BETA = 0.01
 ITERATIONS = 100
 RUNS = 5
-# A run over so few documents is too short to be timed.
+# Copies of the held-out documents, because one copy takes too little time to measure.
 COPIES = 100
 
 
 def read(name):
-    """(number of words, documents as lists of word ids)."""
+    """Returns the number of words, and documents as lists of word ids."""
     path = os.path.join(os.environ["LDA_CORPORA"], f"docword.{name}.txt.gz")
     with gzip.open(path, "rt") as file:
         num_documents, num_words, _ = (int(file.readline()) for _ in range(3))
@@ -45,31 +45,31 @@ def read(name):
 
 
 def split(documents):
-    """Nine tenths to train on; of the others what is known, and what is to be foretold."""
+    """Returns nine tenths of the documents for training, and the two halves of the others: given and held out."""
     generator = numpy.random.default_rng(1)
-    train, known, foretold = [], [], []
+    train, known, held = [], [], []
     for number, document in enumerate(documents):
         generator.shuffle(document)
         if number % 10 or len(document) < 2:
             train.append(document)
         else:
             known.append(document[::2])
-            foretold.append(document[1::2])
-    return train, known, foretold
+            held.append(document[1::2])
+    return train, known, held
 
 
-def perplexity(phi, theta, foretold):
+def perplexity(phi, theta, held):
     log, tokens = 0.0, 0
-    for shares, words in zip(theta, foretold):
+    for shares, words in zip(theta, held):
         log += numpy.log(shares @ phi[:, words]).sum()
         tokens += len(words)
     return numpy.exp(-log / tokens)
 
 
 def timed(infer):
-    """The last result, and the median of CPU seconds."""
+    """Returns the last result, and the median of the CPU seconds."""
     seconds = []
-    # One that takes a minute is not timed five times.
+    # A run of a minute is not repeated.
     while len(seconds) < RUNS and sum(seconds) < 60:
         start = time.process_time()
         result = infer()
@@ -81,15 +81,15 @@ def say(name, options, documents, seconds, value):
     print(f"| {name} | {options} | {documents / seconds:,.0f} | {value:.1f} |", flush=True)
 
 
-def of_tomotopy(model, known, phi, foretold):
+def of_tomotopy(model, known, phi, held):
     for iterations in [5, 20, 50]:
         documents = [model.make_doc([str(word) for word in words]) for words in known]
         (theta, _), seconds = timed(lambda: model.infer(documents, iterations, workers=1))
-        value = perplexity(phi, numpy.array(theta, dtype=float), foretold)
+        value = perplexity(phi, numpy.array(theta, dtype=float), held)
         say("tomotopy", f"{iterations} iterations", len(known), seconds, value)
 
 
-def of_gensim(counts, alpha, known, phi, foretold):
+def of_gensim(counts, alpha, known, phi, held):
     topics, words = counts.shape
     names = {word: str(word) for word in range(words)}
     model = gensim.models.LdaModel(id2word=names, num_topics=topics, alpha=alpha, eta=BETA)
@@ -103,12 +103,12 @@ def of_gensim(counts, alpha, known, phi, foretold):
         model.iterations = iterations
         (gamma, _), seconds = timed(lambda: model.inference(chunk))
         theta = gamma / gamma.sum(axis=1, keepdims=True)
-        value = perplexity(phi, theta.astype(float), foretold)
+        value = perplexity(phi, theta.astype(float), held)
         say("gensim", f"{iterations} iterations", len(known), seconds, value)
 
 
 def write(documents, words, path):
-    """As UCI's bag of words."""
+    """Writes documents in the UCI bag-of-words format."""
     pairs = []
     for number, document in enumerate(documents):
         ids, times = numpy.unique(document, return_counts=True)
@@ -117,7 +117,7 @@ def write(documents, words, path):
         file.writelines([f"{len(documents)}\n{words}\n{len(pairs)}\n"] + pairs)
 
 
-def of_this(programs, phi, alpha, known, foretold, scratch):
+def of_this(programs, phi, alpha, known, held, scratch):
     topics, words = phi.shape
     array, model, names = (os.path.join(scratch, name) for name in ["phi.npy", "m.lda", "names"])
     numpy.save(array, phi)
@@ -145,11 +145,11 @@ def of_this(programs, phi, alpha, known, foretold, scratch):
         rates = []
         for _ in range(RUNS):
             timed = infer + [often, "--out", lines, "--top", "1"] + options.split()
-            said = subprocess.run(timed, check=True, capture_output=True, text=True)
-            rates.append(float(re.search(r"([0-9]+) documents/s", said.stderr).group(1)))
-        judged = infer + [once, "--out", theta, "--quiet"] + options.split()
-        subprocess.run(judged, check=True)
-        value = perplexity(phi, numpy.load(theta), foretold)
+            output = subprocess.run(timed, check=True, capture_output=True, text=True)
+            rates.append(float(re.search(r"([0-9]+) documents/s", output.stderr).group(1)))
+        evaluated = infer + [once, "--out", theta, "--quiet"] + options.split()
+        subprocess.run(evaluated, check=True)
+        value = perplexity(phi, numpy.load(theta), held)
         say("this library", options.replace("--method ", ""), 1, 1 / statistics.median(rates), value)
 
 
@@ -157,18 +157,18 @@ def main():
     name, topics = sys.argv[1], int(sys.argv[2])
     programs = os.path.join(os.path.dirname(__file__), "../../target/release")
     num_words, documents = read(name)
-    train, known, foretold = split(documents)
+    train, known, held = split(documents)
     alpha = 50 / topics
     model = tomotopy.LDAModel(k=topics, alpha=alpha, eta=BETA, seed=1)
     for document in train:
         model.add_doc([str(word) for word in document])
     model.train(ITERATIONS, workers=1)
     place = [int(word) for word in model.used_vocabs]
-    known, foretold = ([[w for w in d if w in set(place)] for d in part] for part in [known, foretold])
-    keep = [i for i in range(len(known)) if known[i] and foretold[i]]
-    known, foretold = ([part[i] for i in keep] for part in [known, foretold])
+    known, held = ([[w for w in d if w in set(place)] for d in part] for part in [known, held])
+    keep = [i for i in range(len(known)) if known[i] and held[i]]
+    known, held = ([part[i] for i in keep] for part in [known, held])
     known_phi = numpy.array([model.get_topic_word_dist(topic) for topic in range(topics)], dtype=float)
-    # Words that were not trained on have what beta gives them, as those have that a topic has no token of.
+    # Words without training tokens get the smoothed probability of a word without tokens in the topic.
     phi = numpy.repeat(known_phi.min(axis=1, keepdims=True), num_words, axis=1)
     phi[:, place] = known_phi
     phi /= phi.sum(axis=1, keepdims=True)
@@ -177,9 +177,9 @@ def main():
     print(f"{name}, K = {topics}: {len(known)} documents, {sum(map(len, known))} known tokens\n")
     print("| by | options | documents/s | perplexity |\n|---|---|--:|--:|")
     with tempfile.TemporaryDirectory() as scratch:
-        of_this(programs, phi, alpha, known, foretold, scratch)
-    of_gensim(counts, alpha, known, phi, foretold)
-    of_tomotopy(model, known, phi, foretold)
+        of_this(programs, phi, alpha, known, held, scratch)
+    of_gensim(counts, alpha, known, phi, held)
+    of_tomotopy(model, known, phi, held)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
 //! An epoch of each sampler at K = 100, 1,000 and 10,000, names `epoch/SAMPLER/K`.
 //!
 //! `cargo bench -p lda-benches --bench epoch` takes some minutes; with `-- --test` every bench runs
-//! once, with `-- f-plus` only those whose name holds it. The corpus is generated: 200,000 tokens in
-//! 2,000 documents, small enough for the cache, so that the work of the sampler is seen and not the
-//! memory. Some epochs settle the counts first. For speeds on real text see the lab.
+//! once, with `-- f-plus` only those whose name contains it. The corpus is generated: 200,000
+//! tokens in 2,000 documents, which fits the cache, so that the bench measures the sampler and not
+//! the memory. Some epochs before the measurement let the counts settle. For speeds on real text
+//! see the lab.
 //!
-//! `isa/SAMPLER/SET` shows what the wide instructions are worth, at K = 1,000.
+//! `isa/SAMPLER/SET` compares instruction sets at K = 1,000.
 
 use std::time::Duration;
 
@@ -26,11 +27,11 @@ fn corpus() -> Corpus {
     spec.generate(1).expect("the parameters are legal").corpus
 }
 
-/// A trainer whose counts have settled; in a test of the bench, one that has just begun.
+/// A trainer whose counts have settled; with `--test`, one at its start.
 fn settled<'a>(corpus: &'a Corpus, options: &TrainOptions) -> Trainer<&'a Corpus> {
     let mut trainer = Trainer::new(corpus, options).expect("the options are legal");
     if !std::env::args().any(|argument| argument == "--test") {
-        // A sampler of slow epochs gets fewer; its speed does not depend on the counts.
+        // Samplers with slow epochs get fewer; their speed does not depend on the counts.
         let epochs = if trainer.resolved().sampler == SamplerKind::Exact { 3 } else { 30 };
         for _ in 0..epochs {
             trainer.epoch();
@@ -47,7 +48,7 @@ fn epoch(c: &mut Criterion) {
     for sampler in SamplerKind::ALL {
         for topics in [100, 1_000, 10_000] {
             let options = TrainOptions::new(topics).sampler(sampler).threads(1);
-            // Made only where the name is asked for.
+            // Created only if the name is selected.
             let mut trainer = None;
             group.bench_function(BenchmarkId::new(sampler.name(), topics), |b| {
                 let trainer = trainer.get_or_insert_with(|| settled(&corpus, &options));

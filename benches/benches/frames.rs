@@ -1,8 +1,9 @@
-//! Frames between two threads by `lda_transport::local`: one way, and there and back, names
+//! Frames between two threads by `lda_transport::local`: one way, and round trip, names
 //! `one_way/bytes` and `round_trip/bytes`.
 //!
-//! One element a frame, so that frames a second are printed beside the time. Frames are taken from and
-//! given back to the transport; they have room for so many bytes, of which one is written.
+//! One element per frame, so that frames per second are printed next to the time. Frames are taken
+//! from and returned to the transport's buffer pool; a frame has this many bytes, of which one is
+//! written.
 
 use std::hint::black_box;
 use std::thread;
@@ -25,10 +26,10 @@ fn two() -> (Local, Local) {
     (a, b)
 }
 
-/// Sends as often as it takes.
+/// Sends, and retries until the transport accepts the frame.
 fn send(node: &mut Local, to: u32, len: usize) {
     let mut room = node.take_buffer();
-    // What a program would write into it costs the same everywhere, and is not what is measured.
+    // The cost of filling a frame does not depend on the transport and is not measured.
     room.reserve(len);
     room.push(1);
     let mut frame = room.into();
@@ -39,7 +40,7 @@ fn send(node: &mut Local, to: u32, len: usize) {
     }
 }
 
-/// Gives back so many frames.
+/// Receives and releases this many frames.
 fn take(node: &mut Local, frames: u64) {
     let mut left = frames;
     while left > 0 {
@@ -85,7 +86,7 @@ fn round_trip(c: &mut Criterion) {
                             take(&mut b, 1);
                             send(&mut b, 0, len);
                         }
-                        // The last one has to be taken before its sender may leave.
+                        // The last frame must be received before its sender is dropped.
                         while !matches!(b.receive(Wait::Forever), Ok(Some(Arrival::Down { .. }))) {}
                     });
                     let start = Instant::now();

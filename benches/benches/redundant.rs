@@ -5,18 +5,18 @@
 //! C_dk (C_wk + β) / (C_k + Vβ)        over the K_d topics of the document
 //! ```
 //!
-//! formed for all tokens of a word, in three ways:
+//! computed for all tokens of a word, in three ways:
 //!
-//! | bench | kept | a topic of a token |
+//! | bench | cached | per topic of a token |
 //! |---|---|---|
 //! | `division` | nothing | a division, C_k and C_wk looked up |
-//! | `reciprocal` | t1 = 1 / (C_k + Vβ), once an epoch | two products, t1 and C_wk looked up |
+//! | `reciprocal` | t1 = 1 / (C_k + Vβ), once per epoch | two products, t1 and C_wk looked up |
 //! | `word` | t6 = (C_wk + β) t1 of the word's topics too | a product, t6 looked up |
 //!
-//! The last is what our samplers do: they keep the reciprocals always and lay the word's b_k out by
-//! topic. Its time includes laying out and taking back, over the word's K_w topics. Names are
-//! `redundant/what/K_d`; the paper's counts are dense by topic within a word, as here. Everything fits
-//! the cache and is plain Rust without wide instructions, so this is the saving of the formula
+//! Our samplers use the last one: they always cache the reciprocals and spread the word's b_k by
+//! topic. Its time includes spreading and clearing over the word's K_w topics. Names are
+//! `redundant/what/K_d`; the paper's counts are dense by topic within a word, as here. Everything
+//! fits the cache and is plain Rust without wide instructions, so this is the saving of the formula
 //! alone.
 //!
 //! `cargo bench -p lda-benches --bench redundant` takes half a minute; with `-- --test` every bench
@@ -28,7 +28,7 @@ use std::hint::black_box;
 use std::time::Duration;
 
 const TOPICS: usize = 1000;
-/// Topics of a document: of a short one, of an abstract, of a long one.
+/// Number of topics of a short document, of an abstract, and of a long document.
 const DOCUMENT_TOPICS: [usize; 3] = [10, 40, 160];
 const WORD_TOPICS: usize = 60;
 const TOKENS_OF_WORD: usize = 100;
@@ -39,20 +39,20 @@ const WORDS: f64 = 30_000.0;
 struct Word {
     /// C_k.
     totals: Vec<f64>,
-    /// C_wk, 0 where the word is not in the topic.
+    /// C_wk, 0 if the word does not have the topic.
     dense: Vec<f64>,
     /// The word's topics, with C_wk.
     row: Vec<(u32, f64)>,
     /// A row of C_d for each token.
     documents: Vec<Vec<(u32, f64)>>,
-    /// Room for the weights of a token.
+    /// Scratch for the weights of a token.
     weights: Vec<f64>,
 }
 
 impl Word {
     fn new(document_topics: usize) -> Self {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(1);
-        // Distinct topics, in no order, with counts of 1 to 9.
+        // Distinct topics in random order, with counts of 1 to 9.
         let mut row = |length: usize| -> Vec<(u32, f64)> {
             let mut topics: Vec<u32> = (0..TOPICS as u32).collect();
             for i in 0..length {
@@ -73,7 +73,7 @@ impl Word {
         }
     }
 
-    /// The weights of every token, one token after the other; the sum of all of them.
+    /// Computes the weights of every token; returns the sum of all of them.
     fn tokens(&mut self, weight: impl Fn(&Self, usize, f64) -> f64) -> f64 {
         let mut weights = std::mem::take(&mut self.weights);
         let mut sum = 0.0;
@@ -95,7 +95,7 @@ impl Word {
         self.tokens(|word, k, n| n * (word.dense[k] + BETA) * reciprocals[k])
     }
 
-    /// `kept` holds β / (C_k + Vβ) before and after.
+    /// INVARIANT: `kept` holds β / (C_k + Vβ) before and after.
     fn by_word(&mut self, reciprocals: &[f64], kept: &mut [f64]) -> f64 {
         for &(k, count) in &self.row {
             kept[k as usize] = (count + BETA) * reciprocals[k as usize];
@@ -108,7 +108,7 @@ impl Word {
     }
 }
 
-/// One element a topic of a token.
+/// One element per topic of a token.
 fn redundant(c: &mut Criterion) {
     let mut group = c.benchmark_group("redundant");
     for document_topics in DOCUMENT_TOPICS {
@@ -116,7 +116,7 @@ fn redundant(c: &mut Criterion) {
         let reciprocals: Vec<f64> =
             word.totals.iter().map(|total| 1.0 / (total + WORDS * BETA)).collect();
         let mut kept: Vec<f64> = reciprocals.iter().map(|x| BETA * x).collect();
-        // Three ways to the same weights.
+        // The three ways give the same weights.
         let expected = word.by_division();
         let others = [word.by_reciprocals(&reciprocals), word.by_word(&reciprocals, &mut kept)];
         assert!(others.iter().all(|sum| (sum - expected).abs() < 1e-12 * expected), "{others:?}");

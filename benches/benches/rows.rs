@@ -27,10 +27,10 @@ use lda_core::simd::{Isa, LANES, Lanes, SimdKernel};
 use rand::{Rng, RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 
 const TOPICS: usize = 1_000;
-/// Topics of a row.
+/// Number of topics of a row.
 const SIZES: [usize; 5] = [4, 15, 40, 120, 400];
 
-/// Names a slot of a table.
+/// Index of a slot in a table.
 trait SlotIndex: Copy + Default {
     fn new(slot: usize) -> Self;
     fn get(self) -> usize;
@@ -54,7 +54,7 @@ impl SlotIndex for u16 {
     }
 }
 
-/// A slot; free where the count is 0.
+/// A slot; free if the count is 0.
 #[derive(Clone, Copy, Default)]
 struct Slot {
     topic: u16,
@@ -77,7 +77,7 @@ struct Tables<I> {
     places: Vec<Place>,
 }
 
-/// Slots of a row of up to `tokens` tokens: at most half of them are occupied.
+/// Number of slots of a row of up to `tokens` tokens, at most half of which are occupied.
 fn capacity(tokens: usize) -> usize {
     (2 * tokens.min(TOPICS)).next_power_of_two()
 }
@@ -119,11 +119,11 @@ struct Table<'a, I> {
 
 impl<I: SlotIndex> Table<'_, I> {
     fn home(&self, topic: u16) -> usize {
-        // Fibonacci hashing: neighbours part.
+        // Fibonacci hashing, which separates neighbours.
         (u32::from(topic).wrapping_mul(0x9e37_79b9) >> (32 - self.bits)) as usize
     }
 
-    /// The topic's slot, or the free one where it would go.
+    /// The topic's slot, or the free one for it.
     fn probe(&self, topic: u16) -> usize {
         let mask = self.slots.len() - 1;
         let mut slot = self.home(topic);
@@ -152,8 +152,8 @@ impl<I: SlotIndex> Table<'_, I> {
         }
     }
 
-    /// Frees a slot: out of the traversal index by a swap, then entries behind it move up, so that
-    /// no probe meets a hole before its topic.
+    /// Frees a slot: a swap removes it from the traversal index, then later entries move up, so
+    /// that no probe meets a hole before its topic.
     fn erase(&mut self, slot: usize) {
         *self.len -= 1;
         let place = self.position[slot];
@@ -195,7 +195,7 @@ struct Swap {
     new: u16,
 }
 
-/// Rows of `size` topics and changes that end where they began, so that they can be repeated.
+/// Rows of `size` topics, and changes that end in the initial state, so that they can be repeated.
 struct Work {
     /// Topics of the tokens of each row.
     tokens: Vec<Vec<u16>>,
@@ -215,7 +215,7 @@ impl Work {
             .map(|_| {
                 let row = rng.random_range(0..rows);
                 let i = rng.random_range(0..now[row].len());
-                // Mostly among the row's own topics; some topics come and go.
+                // Most changes are among the row's own topics; some topics appear and disappear.
                 let own = own[row][rng.random_range(0..size)];
                 let new = if rng.next_u32() % 8 == 0 { topic(&mut rng) } else { own };
                 let old = std::mem::replace(&mut now[row][i], new);
@@ -293,7 +293,7 @@ fn find<L: Lanes>(l: L, row: &lda_core::counts::SparseMut<'_, u16>, topic: u16) 
     None
 }
 
-/// A scan of each of the rows named, on ours.
+/// Scans the given rows, in our structure.
 struct OurScans<'a>(&'a mut Rows<u16>, &'a [Swap], &'a [f32]);
 
 impl SimdKernel for OurScans<'_> {
@@ -347,7 +347,7 @@ fn their_scans<I: SlotIndex>(tables: &mut Tables<I>, visits: &[Swap], weights: &
     visits.iter().map(|visit| tables.row(visit.row as usize).scan(weights)).sum()
 }
 
-/// The four things to time, for the width of slot names that LDA* would take.
+/// The four measurements, with the slot width that LDA* would use.
 struct Contest {
     size: usize,
     work: Work,
@@ -401,7 +401,7 @@ impl Contest {
         }
     }
 
-    /// Both hold the same counts before and after.
+    /// Both structures hold the same counts before and after.
     fn check(&mut self) {
         for _ in 0..2 {
             let (ours, theirs) = (self.our_scans(), self.their_scans());
@@ -411,7 +411,7 @@ impl Contest {
         }
     }
 
-    /// Nanoseconds an operation: ours and theirs, swaps and scans; interleaved, the best of nine.
+    /// Nanoseconds per operation: ours and LDA*'s, swaps and scans; interleaved, the best of nine.
     fn nanoseconds(&mut self) -> [f64; 4] {
         let mut best = [f64::INFINITY; 4];
         let operations = self.work.swaps.len() as f64;
@@ -455,7 +455,7 @@ fn rows(c: &mut Criterion) {
     }
 }
 
-/// Ratios from runs side by side, which criterion does not make.
+/// Ratios of interleaved runs, which criterion does not compute.
 #[allow(clippy::print_stdout)]
 fn ratios() {
     println!("nanoseconds an operation, best of nine; ratio: table of LDA* / ours");
@@ -485,7 +485,7 @@ fn ratios() {
     }
 }
 
-/// The table against a `HashMap`: random changes, some of which fill and some of which empty it.
+/// Compares the table with a `HashMap` under random changes that fill and empty it.
 fn check_table<I: SlotIndex>(tokens: usize) {
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(9);
     let mut tables = Tables::<I>::new(3, tokens);

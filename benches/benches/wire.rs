@@ -1,12 +1,13 @@
-//! Rows of C_w as they travel: how many bytes they take, and how fast they are written and read.
+//! Encoded rows of C_w: size, and speed of encoding and decoding.
 //!
-//! The rows are those of a generated corpus (half a million tokens, words after Zipf) after 30 epochs of F+LDA at
-//! K = 1,000 and 8,000. Beside bytes an entry stand those of two plainer ways: compressed sparse rows of 32 bits, and
-//! the encoding of LDA* (section 5.1: a topic of 16 bits and a count of 8, 16 or 32, as the largest wants it; dense
-//! where that is shorter; a length and a type a row). Throughput is that of (topic, count) pairs of 8 bytes, as they
-//! lie in memory.
+//! The rows are those of a generated corpus (half a million tokens, words after Zipf) after 30
+//! epochs of F+LDA at K = 1,000 and 8,000. Bytes per entry are compared with two plainer encodings:
+//! compressed sparse rows of 32 bits, and the encoding of LDA* (section 5.1: a topic of 16 bits and
+//! a count of 8, 16 or 32 bits, as the largest needs; dense if that is shorter; a length and a type
+//! per row). Throughput is in (topic, count) pairs of 8 bytes, as they are in memory.
 //!
-//! `cargo bench -p lda-benches --bench wire` begins with a table of sizes; names `encode/K` and `decode/K`.
+//! `cargo bench -p lda-benches --bench wire` begins with a table of sizes; names `encode/K` and
+//! `decode/K`.
 
 use std::hint::black_box;
 
@@ -18,7 +19,7 @@ use lda_dist::wire::RowCode;
 const TOPICS: [u32; 2] = [1_000, 8_000];
 const EPOCHS: u32 = 30;
 
-/// Whether everything runs once only.
+/// Whether `--test` is given, so that everything runs once.
 fn is_test() -> bool {
     std::env::args().any(|argument| argument == "--test")
 }
@@ -42,7 +43,7 @@ fn rows(topics: u32) -> Vec<Row> {
     (0..counts.num_words()).map(|word| counts.word(word).iter().collect()).collect()
 }
 
-/// As LDA* writes it.
+/// Size in the encoding of LDA*.
 fn plain_size(topics: u32, row: &Row) -> usize {
     let most = row.iter().map(|entry| entry.1).max().unwrap_or(0);
     let width = match most {
@@ -68,7 +69,7 @@ fn table(all: &[(u32, Vec<Row>)]) {
         let each = |bytes: usize| bytes as f64 / entries as f64;
         let size = each(rows.iter().map(|row| code.size(row)).sum());
         let plain = each(rows.iter().map(|row| plain_size(*topics, row)).sum());
-        // Each row has its end beside its entries.
+        // The end of each row is stored next to its entries.
         let whole = each(8 * entries + 4 * rows.len());
         println!(
             "| {topics} | {} | {entries} | {:.2} | {size:.2} | {plain:.2} | {whole:.2} | {:.2} |",

@@ -1,4 +1,5 @@
-//! Baselines in a run: an adapter that does well, and others that crash, hang, lie or are not there.
+//! Runs of baselines: one that works, and others that crash, hang, send wrong states or are
+//! missing.
 //!
 //! The adapters are a shell script, so nothing has to be installed.
 #![cfg(all(feature = "lab", unix))]
@@ -9,10 +10,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use lda_benches::lab::Baseline;
 use lda_benches::synthetic::Spec;
 use lda_core::corpus::write_uci;
 
-/// Speaks the adapters' protocol: a baseline's name, then `)` and what it does.
+/// An adapter: for each baseline its name, `)`, and its commands.
 const ADAPTER: &str = r#"#!/bin/sh
 read -r job
 value() { printf '%s' "$job" | sed "s/.*\"$1\":\"\{0,1\}\([^,\"}]*\).*/\1/"; }
@@ -40,7 +42,7 @@ finished() {
 case $1 in
 "#;
 
-/// Writes counts at two epochs, and leaves the job behind.
+/// Writes states at two epochs, and keeps the job in a file.
 const GOOD: &str = r#"
     printf '%s\n' "$job" > HERE/job.json
     test -e "$scratch/old.txt" && exit 8
@@ -60,7 +62,7 @@ const VARIATIONAL: &str = r#"
 
 const CRASH: &str = "echo 'Traceback' >&2; echo 'MemoryError: out of luck' >&2; exit 3 ;;\n";
 
-/// Starts a process of its own, which must end with it.
+/// Starts a child process, which must be killed with it.
 const HANG: &str = "sleep 1000 & echo $! > HERE/part-$1; mv HERE/part-$1 HERE/pid-$1; wait ;;\n";
 
 /// Moves a token to a word that its document does not have.
@@ -72,7 +74,7 @@ const LIE: &str = r#"
 /// A directory with a corpus named tiny and an adapter of these baselines.
 fn directory(name: &str, baselines: &[(&str, &str)]) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("baselines").join(name);
-    // Left over from an earlier run, or not there.
+    // The directory may be left over from an earlier run.
     let _ = fs::remove_dir_all(&path);
     fs::create_dir_all(&path).unwrap();
     let spec = Spec { num_documents: 40, num_words: 100, num_topics: 4, ..Spec::default() };
@@ -124,11 +126,11 @@ fn column(csv: &str, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn baselines_stand_beside_our_samplers() {
+fn baselines_are_in_the_tables_of_our_samplers() {
     let directory = directory("beside", &[("tomotopy", GOOD), ("gensim", VARIATIONAL)]);
     let run = "run --corpus tiny --topics 4 --baseline tomotopy,gensim --held-out 0.3 --epochs 4 \
                --evaluate-every 2 --length-bins 100 --alpha 0.5 --out out";
-    // Left over from a run that was interrupted.
+    // A leftover of an interrupted run.
     let scratch = directory.join("out/scratch/tiny-k4-tomotopy-t1-s1");
     fs::create_dir_all(&scratch).unwrap();
     fs::write(scratch.join("old.txt"), "").unwrap();
@@ -142,7 +144,7 @@ fn baselines_stand_beside_our_samplers() {
     }
     assert!(table.contains("- tomotopy is stub 1.0: eta = 0.01. Nothing."), "{table}");
 
-    // One judge: where there are topics of tokens there is a log joint, and from all a perplexity.
+    // One evaluator: assignments give a log joint, and every state a perplexity.
     let cells = fs::read_to_string(directory.join("out/cells.csv")).unwrap();
     assert_eq!(column(&cells, "sampler"), ["f-plus", "tomotopy", "gensim"]);
     assert_eq!(column(&cells, "peak_bytes")[1..], ["4194304", "4194304"]);
@@ -150,7 +152,7 @@ fn baselines_stand_beside_our_samplers() {
     assert!(joints[1].starts_with('-') && joints[2].is_empty(), "{joints:?}");
     let perplexities = column(&cells, "perplexity");
     assert!(perplexities.iter().all(|x| x.parse::<f64>().unwrap() > 1.0), "{perplexities:?}");
-    // All trained on the same documents, and not on all 40.
+    // All methods trained on the same documents, and not on all 40.
     let fingerprints = column(&cells, "corpus_fingerprint");
     assert!(fingerprints.iter().all(|hash| *hash == fingerprints[0]), "{fingerprints:?}");
     assert!(column(&cells, "documents")[0].parse::<u32>().unwrap() < 40);
@@ -165,20 +167,20 @@ fn baselines_stand_beside_our_samplers() {
     let number = |key: &str| job[key].as_f64().unwrap();
     let numbers = ["topics", "alpha", "beta", "epochs", "evaluate-every", "seed", "threads"];
     assert_eq!(numbers.map(number), [4.0, 0.5, 0.01, 4.0, 2.0, 1.0, 1.0]);
-    // What a baseline leaves in its scratch directory is gone, and a finished run is kept.
+    // The scratch directory of a baseline is removed, and a finished run is reused.
     assert!(!scratch.exists());
     assert_eq!(stderr(&lab(&directory, run)).matches("finished before").count(), 3);
 }
 
 #[test]
-fn what_is_wrong_with_a_baseline_stands_in_its_row_and_the_run_goes_on() {
+fn the_row_of_a_failed_baseline_has_the_error_and_the_run_continues() {
     let baselines = [("tomotopy", GOOD), ("gensim", CRASH), ("spark", HANG), ("warplda", LIE)];
     let directory = directory("wrong", &baselines);
     let plan = "samplers = []\nbaselines = [\"gensim\", \"spark\", \"mallet\", \"warplda\", \"tomotopy\"]\n\
                 corpora = [\"tiny\"]\ntopics = [4]\ntimeout = 5.0\n";
     fs::write(directory.join("plan.toml"), plan).unwrap();
     wrong_baselines_have_their_rows(&directory, "run plan.toml --out out");
-    // No other rows, and in no other order, where some run at once.
+    // Simultaneous runs give the same rows in the same order.
     wrong_baselines_have_their_rows(&directory, "run plan.toml --out at-once --jobs 3");
     let rows = |out: &str| {
         let text = fs::read_to_string(directory.join(out).join("cells.csv")).unwrap();
@@ -204,11 +206,11 @@ fn wrong_baselines_have_their_rows(directory: &Path, arguments: &str) {
     assert!(row("mallet").contains("not installed: set LDA_MALLET to its executable"), "{table}");
     assert!(row("warplda").contains("line 2, document 0: "), "{table}");
     assert!(row("tomotopy").contains("| 1 |") && !row("tomotopy").contains("failed"), "{table}");
-    // Whatever it started is gone with it.
+    // Its child processes are killed too.
     assert!(is_gone(directory, "spark"), "{table}");
 }
 
-/// Whether the process that a hanging baseline started has ended.
+/// Whether the child process of a hanging baseline has ended.
 fn is_gone(directory: &Path, baseline: &str) -> bool {
     let pid = fs::read_to_string(directory.join(format!("pid-{baseline}"))).unwrap();
     let state = if cfg!(target_os = "linux") {
@@ -231,7 +233,7 @@ fn wait_until(what: &str, condition: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_lab_that_is_ended_takes_its_baselines_along() {
+fn a_killed_lab_kills_its_baselines() {
     let baselines = ["spark", "gensim"];
     let directory = directory("ended", &baselines.map(|baseline| (baseline, HANG)));
     let arguments =
@@ -241,12 +243,12 @@ fn a_lab_that_is_ended_takes_its_baselines_along() {
         let pid = directory.join(format!("pid-{baseline}"));
         wait_until("the baseline starts", || pid.exists());
     }
-    // Both at once.
+    // Both run at the same time.
     assert!(!baselines.iter().any(|baseline| is_gone(&directory, baseline)));
-    // What was finished beside them is kept.
+    // Results of finished runs are kept.
     let kept = directory.join("out/cells/tiny-k4-f-plus-t1-s1.json");
     wait_until("our sampler is done", || kept.exists());
-    // Without a chance to say goodbye.
+    // The lab is killed without a chance to clean up.
     lab.kill().unwrap();
     lab.wait().unwrap();
     for baseline in baselines {
@@ -256,37 +258,37 @@ fn a_lab_that_is_ended_takes_its_baselines_along() {
 }
 
 #[test]
-fn a_lab_that_cannot_keep_results_ends_what_runs() {
+fn a_lab_that_cannot_write_results_kills_its_runs() {
     let directory = directory("unwritable", &[("spark", HANG)]);
     fs::create_dir(directory.join("out")).unwrap();
-    // Where the directory of results should be.
+    // A file in the place of the directory of results.
     fs::write(directory.join("out/cells"), "").unwrap();
     let run = "run --corpus tiny --baseline spark --topics 4 --epochs 2 --jobs 2 --again --out out";
     let output = lab(&directory, run);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("cannot write"), "{}", stderr(&output));
-    // It may have been ended before it had started anything.
+    // The baseline may have been killed before it started a child process.
     if directory.join("pid-spark").exists() {
         wait_until("the baseline ends", || is_gone(&directory, "spark"));
     }
 }
 
 #[test]
-fn adapters_that_break_the_protocol_are_told_how() {
+fn errors_of_adapters_are_reported() {
     for (does, expected) in [
         ("echo hello; sleep 1 ;;\n", "standard output, line 1: expected value"),
-        ("finished ;;\n", "was done without a single evaluation"),
-        ("exit 0 ;;\n", "ended without saying that it was done"),
-        ("exit 7 ;;\n", "ended with exit status: 7"),
-        ("evaluated 1 ../docword.tiny.txt ;;\n", "is no file of the scratch directory"),
-        ("evaluated 1 none.txt ;;\n", "\"none.txt\" is no file"),
+        ("finished ;;\n", "sent `done` without a state"),
+        ("exit 0 ;;\n", "exited without the message `done`"),
+        ("exit 7 ;;\n", "exited with exit status: 7"),
+        ("evaluated 1 ../docword.tiny.txt ;;\n", "is not a file of the scratch directory"),
+        ("evaluated 1 none.txt ;;\n", "\"none.txt\" is not a file"),
         (
             "assignments 0 > \"$scratch/a\"; evaluated 3 a; assignments 0 > \"$scratch/a\"; \
           evaluated 3 a ;;\n",
-            "says epoch 3 after epoch 3",
+            "sent epoch 3 after epoch 3",
         ),
-        ("echo x > \"$scratch/a\"; evaluated 1 a ;;\n", "line 1: it says \"x\""),
-        ("head -c 100000 /dev/zero ;;\n", "longer than the 65536 bytes"),
+        ("echo x > \"$scratch/a\"; evaluated 1 a ;;\n", "line 1: the header is \"x\""),
+        ("head -c 100000 /dev/zero ;;\n", "longer than the maximum of 65536 bytes"),
     ] {
         let directory = directory("protocol", &[("tomotopy", does)]);
         let output = lab(&directory, "run --corpus tiny --baseline tomotopy --epochs 2 --out out");
@@ -296,7 +298,7 @@ fn adapters_that_break_the_protocol_are_told_how() {
 }
 
 #[test]
-fn packages_that_are_not_there_are_told_how_to_get_there() {
+fn missing_packages_are_reported_with_a_remedy() {
     let directory = directory("packages", &[]);
     let mut command =
         command(&directory, "run --corpus tiny --baseline gensim --epochs 2 --out out");
@@ -315,4 +317,16 @@ fn unknown_baselines_are_refused() {
     assert!(stderr(&output).contains("tomotopy, gensim, scikit-learn"), "{}", stderr(&output));
     let help = lab(&directory, "run --help");
     assert!(String::from_utf8(help.stdout).unwrap().contains("mallet or warplda"));
+}
+
+/// The tests above replace the adapters, so this one checks that the real ones exist.
+#[test]
+fn every_baseline_has_an_adapter() {
+    let adapters = Path::new(env!("CARGO_MANIFEST_DIR")).join("baselines/adapters");
+    let main = fs::read_to_string(adapters.join("__main__.py")).unwrap();
+    for baseline in Baseline::ALL {
+        let module = format!("baseline_{}", baseline.name().replace('-', "_"));
+        assert!(main.contains(&format!("\"{}\": \"{module}\"", baseline.name())), "{module}");
+        assert!(adapters.join(format!("{module}.py")).is_file(), "{module}");
+    }
 }

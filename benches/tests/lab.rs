@@ -1,4 +1,4 @@
-//! The command line of `lab`: what it writes, how it resumes, what it refuses.
+//! The command line of `lab`: outputs, resuming, and errors.
 #![cfg(feature = "lab")]
 
 use std::fs;
@@ -12,7 +12,7 @@ use lda_core::corpus::write_uci;
 /// An empty directory with a corpus named tiny.
 fn directory(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lab").join(name);
-    // Left over from an earlier run, or not there.
+    // The directory may be left over from an earlier run.
     let _ = fs::remove_dir_all(&path);
     fs::create_dir_all(&path).unwrap();
     let spec = Spec { num_documents: 40, num_words: 100, num_topics: 4, ..Spec::default() };
@@ -65,7 +65,7 @@ fn a_plan_becomes_tables_and_plots() {
     assert_eq!(column(&epochs, "epoch").iter().filter(|epoch| *epoch == "5").count(), 4);
     let cells = text("cells.csv");
     assert_eq!(column(&cells, "status"), ["finished"; 8]);
-    // Equal start, equal corpus; every run its own end.
+    // The start and the corpus are equal; every run ends differently.
     let mut ends = column(&cells, "assignments_fingerprint");
     ends.sort();
     ends.dedup();
@@ -96,7 +96,7 @@ fn variants_run_under_their_names_with_their_options() {
     assert_eq!(column(&cells, "kind"), ["f-plus", "f-plus", "warp"]);
     assert_eq!(column(&cells, "options"), ["", "", "mh-steps = 3"]);
     assert_eq!(column(&cells, "epochs"), ["4", "4", "6"]);
-    // The same sampler with the same options ends in the same place.
+    // The same sampler with the same options ends in the same state.
     let ends = column(&cells, "assignments_fingerprint");
     assert!(ends[0] == ends[1] && ends[1] != ends[2], "{ends:?}");
     assert!(text("cells/tiny-k4-warp-3-t1-s1.json").contains("\"variant\":\"warp-3\""));
@@ -106,9 +106,9 @@ fn variants_run_under_their_names_with_their_options() {
     assert!(text("plots/lengths-of-documents.svg").contains(">tiny<"));
     let ratios = column(&text("epochs.csv"), "complexity_ratio");
     let known: Vec<bool> = ratios.iter().map(|ratio| !ratio.is_empty()).collect();
-    // Three points of each f-plus, which proposes nothing, then epochs 0, 2, 4 and 6.
+    // Three points of each f-plus, which has no proposals, then epochs 0, 2, 4 and 6.
     assert_eq!(known, [[false; 6].as_slice(), &[false, true, true, true]].concat());
-    // The command line goes before a variant's table, too.
+    // The command line also overrides the table of a variant.
     succeeds(&directory, "run p.toml --out out --epochs 2");
     assert_eq!(column(&text("cells.csv"), "epochs"), ["2"; 3]);
 }
@@ -126,22 +126,22 @@ fn an_interrupted_plan_goes_on_and_finished_runs_are_kept() {
     let (kept, lost) =
         (cells.join("tiny-k4-f-plus-t1-s1.json"), cells.join("tiny-k9-exact-t1-s1.json"));
     let before = (written(&kept), fs::read_to_string(directory.join("out/cells.csv")).unwrap());
-    // As an interruption leaves it: one run missing, one cut off.
+    // As after an interruption: one run is missing, and one is truncated.
     fs::remove_file(&lost).unwrap();
     fs::write(cells.join("tiny-k9-f-plus-t1-s1.json"), "{\"cell\":").unwrap();
     let (_, stderr) = succeeds(&directory, "run p.toml --out out --seeds 1");
     assert_eq!(stderr.matches("finished before").count(), 2, "{stderr}");
     assert_eq!(written(&kept), before.0);
-    // What was run again came to the same assignments.
+    // The repeated runs give the same assignments.
     let after = fs::read_to_string(directory.join("out/cells.csv")).unwrap();
     let ends = |csv: &str| column(csv, "assignments_fingerprint");
     assert_eq!(ends(&after), ends(&before.1));
-    // Other epochs are other runs; `--again` asks for all.
+    // Another number of epochs is another run; `--again` repeats all.
     let (_, stderr) = succeeds(&directory, "run p.toml --out out --seeds 1 --epochs 4");
     assert_eq!(stderr.matches("finished before").count(), 0, "{stderr}");
     let (_, stderr) = succeeds(&directory, "run p.toml --out out --seeds 1 --epochs 4 --again");
     assert_eq!(stderr.matches("finished before").count(), 0, "{stderr}");
-    // The report alone runs nothing and says the same.
+    // `lab report` runs nothing and writes the same files.
     let table = fs::read_to_string(directory.join("out/summary.md")).unwrap();
     assert_eq!(succeeds(&directory, "report out").0, table);
 }
@@ -152,7 +152,7 @@ fn runs_at_once_come_to_the_same_tables() {
     fs::write(directory.join("p.toml"), format!("jobs = 3\n{PLAN}")).unwrap();
     succeeds(&directory, "run p.toml --out alone --jobs 1");
     let (_, stderr) = succeeds(&directory, "run p.toml --out at-once");
-    // Each run has its number, in whatever order they end.
+    // Each run is reported with its number, in the order of the ends.
     let numbers = (1..=8).map(|number| format!("[{number}/8] tiny-k"));
     assert!(numbers.into_iter().all(|number| stderr.contains(&number)), "{stderr}");
     let cells = |out: &str| fs::read_to_string(directory.join(out).join("cells.csv")).unwrap();
@@ -162,7 +162,8 @@ fn runs_at_once_come_to_the_same_tables() {
     }
     assert_eq!(column(&alone, "jobs"), ["1"; 8]);
     assert_eq!(column(&at_once, "jobs"), ["3"; 8]);
-    // The number of concurrent runs is not part of a cell: all stored runs count, and record it.
+    // The number of simultaneous runs is not part of a cell: all stored runs are reused, and record
+    // it.
     let (table, stderr) = succeeds(&directory, "run p.toml --out at-once --jobs 1");
     assert_eq!(stderr.matches("finished before").count(), 8, "{stderr}");
     assert!(table.contains("Runs at once: 3."), "{table}");
@@ -180,7 +181,7 @@ fn a_corpus_has_a_table_of_its_own() {
     let cells = || fs::read_to_string(directory.join("out/cells.csv")).unwrap();
     assert_eq!(column(&cells(), "corpus"), ["tiny", "pubmedlike@0.0005", "tiny"]);
     assert_eq!(column(&cells(), "epochs"), ["3", "4", "3"]);
-    // The command line goes before the table, and a table may be of another corpus than is asked for.
+    // The command line overrides the table, which may be that of a corpus that is not selected.
     succeeds(&directory, "run p.toml --out out --epochs 2 --seeds 1");
     assert_eq!(column(&cells(), "epochs"), ["2"; 2]);
     succeeds(&directory, "run p.toml --out out --corpus pubmedlike@0.0005");

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 
 fn directory(name: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    // Left over from an earlier run, or not there.
+    // The directory may be left over from an earlier run.
     let _ = fs::remove_dir_all(&path);
     fs::create_dir_all(&path).unwrap();
     path
@@ -72,7 +72,7 @@ fn misuse_is_status_2_and_failure_status_1() {
 #[test]
 fn a_failed_write_leaves_nothing_behind() {
     let directory = directory("partial");
-    // A directory in the way: the rename at the end fails.
+    // A directory with the name of the file, so that the final rename fails.
     fs::create_dir(directory.join("d.txt")).unwrap();
     let output = synthesize(&directory, &["nytlike", "--scale", "0.00001", "--out", "d.txt"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");

@@ -1,4 +1,4 @@
-//! The presets: the same tokens wherever and however they are made, and the shape they promise.
+//! The presets: equal tokens on every machine, and the documented shape.
 
 use lda_benches::synthetic::{Preset, Spec, Synthetic};
 use lda_core::Corpus;
@@ -12,8 +12,8 @@ fn in_pool(threads: usize, spec: &Spec, seed: u64) -> Synthetic {
     pool.install(|| spec.generate(seed).unwrap())
 }
 
-/// Another value here means other corpora: every figure published with a preset would be void. Say
-/// "value-breaking" in the changelog.
+/// A change of these values means other corpora and invalidates every figure published with a
+/// preset. Mark it "value-breaking" in the changelog.
 #[test]
 fn fingerprints_at_scale_one_hundredth_are_pinned() {
     let found =
@@ -22,7 +22,7 @@ fn fingerprints_at_scale_one_hundredth_are_pinned() {
     assert_eq!(found, expected, "{found:#x?}");
 }
 
-/// As above, with the sizes that go into tables.
+/// The same, with the sizes that tables show.
 #[test]
 fn fingerprints_at_scale_one_are_pinned() {
     let found = Preset::ALL.map(|preset| {
@@ -74,7 +74,7 @@ fn lengths(corpus: &Corpus) -> Vec<u64> {
 #[test]
 fn lengths_are_those_of_the_preset() {
     let mean = |lengths: &[u64]| lengths.iter().sum::<u64>() as f64 / lengths.len() as f64;
-    // Lengths do not depend on the topics; few are drawn faster.
+    // Lengths do not depend on the number of topics, and few topics are faster.
     let tenth = |preset: Preset| {
         let spec = Spec { num_topics: 10, ..preset.spec().scaled(0.1).unwrap() };
         lengths(&spec.generate(2).unwrap().corpus)
@@ -92,8 +92,8 @@ fn lengths_are_those_of_the_preset() {
     assert!((0.75..0.87).contains(&share), "{share}");
 }
 
-/// Frequencies fall as Zipf's law says, but for the topics' own noise: between ranks 10 and 1,000
-/// by about 100^1.07.
+/// Frequencies follow Zipf's law up to the noise of the topics: between ranks 10 and 1,000 they
+/// fall by about 100^1.07.
 #[test]
 fn frequent_words_follow_zipf() {
     let mut frequencies = Preset::PubmedLike
@@ -126,7 +126,7 @@ fn topics_are_distributions_and_explain_the_words() {
             expected[word as usize] += probability / topics.len() as f64;
         }
     }
-    // Topics are equally likely, so that the mean topic is the corpus.
+    // Topics are equally likely, so the mean topic is the distribution of the corpus.
     let distance: f64 = corpus
         .word_frequencies()
         .iter()

@@ -5,8 +5,8 @@ evaluation its adapter writes the state of training into the scratch directory, 
 
     {"evaluated": {"epoch": 5, "cpu-seconds": 1.2, "wall-seconds": 1.3, "file": "5.txt"}}
 
-and waits for an answer, `go` or `stop`. The last line is {"done": {...}}. What the files look like
-is said in `lab.py`. Each baseline has a module here with one function, `run(lab, job)`.
+and waits for an answer, `go` or `stop`. The last line is {"done": {...}}. `lab.py` describes the files.
+Each baseline has a module here with one function, `run(lab, job)`.
 """
 
 import importlib
@@ -27,22 +27,22 @@ MODULES = {
 def main():
     if len(sys.argv) != 2 or sys.argv[1] not in MODULES:
         sys.exit(f"usage: python adapters {'|'.join(MODULES)}")
-    # A broken pipe means that the lab is gone.
+    # A broken pipe means that the lab has exited.
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     try:
         import lab
     except ImportError as error:
         sys.exit(f"not installed: run benches/baselines/setup ({error})")
-    talk = lab.Lab()
-    job = talk.job()
-    # Before numpy is loaded, since that is when its libraries look.
+    connection = lab.Lab()
+    job = connection.job()
+    # Set before numpy is loaded, because its libraries read them then.
     for library in ("OMP", "OPENBLAS", "MKL", "NUMEXPR"):
         os.environ[f"{library}_NUM_THREADS"] = str(job["threads"])
     try:
         baseline = importlib.import_module(MODULES[sys.argv[1]])
     except ImportError as error:
         sys.exit(f"not installed: run benches/baselines/setup ({error})")
-    baseline.run(talk, job)
+    baseline.run(connection, job)
 
 
 main()

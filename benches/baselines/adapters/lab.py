@@ -1,12 +1,12 @@
-"""What all adapters share: talking with the lab, reading its corpus, writing states, clocks.
+"""Code that all adapters share: the protocol of the lab, its corpus, states, and clocks.
 
-A state is one of two text files. The topic of every token, a line a document, empty if it has no
-tokens; D documents, V words, K topics, ids from 0:
+A state is one of two text files. One has the topic of every token, one line per document, empty for
+a document without tokens; D documents, V words, K topics, ids from 0:
 
     assignments D V K
     word:topic word:topic ...
 
-or, of a baseline without assignments, weights of the words, a line a topic, on any scale:
+The other, for a baseline without assignments, has weights of words, one line per topic, on any scale:
 
     weights K V
     weight weight ...
@@ -24,26 +24,26 @@ import program
 
 
 class Stop(Exception):
-    """The lab has seen enough, or is gone."""
+    """The lab has stopped the run, or has exited."""
 
 
 class Lab:
-    """The lab's end of the conversation."""
+    """Connection to the lab."""
 
     def __init__(self):
-        # Baselines print what they like; only lines of ours may go to the lab.
+        # Output of baselines goes to standard error, so that only protocol lines go to the lab.
         self.out = os.fdopen(os.dup(1), "w")
         os.dup2(2, 1)
 
     def job(self):
-        """What is to be done, as a dictionary."""
+        """Reads the job, a dictionary."""
         line = sys.stdin.readline()
         if not line:
             sys.exit("no job: the lab starts this program")
         return json.loads(line)
 
     def evaluated(self, epoch, cpu_seconds, wall_seconds, path):
-        """Hands over a state; returns when the lab has judged it."""
+        """Sends a state; returns when the lab has evaluated it."""
         self._print({"evaluated": {
             "epoch": epoch,
             "cpu-seconds": round(cpu_seconds, 6),
@@ -54,7 +54,7 @@ class Lab:
             raise Stop
 
     def done(self, version, options, clock, peak_bytes=None):
-        """Says goodbye. `options` is a dictionary, by the baseline's own names."""
+        """Sends the end of the run. `options` is a dictionary with the names of the baseline."""
         python = ".".join(map(str, sys.version_info[:3]))
         self._print({"done": {
             "version": f"{version}, Python {python}",
@@ -68,7 +68,7 @@ class Lab:
 
 
 def read_corpus(job):
-    """The corpus as (words of the vocabulary, documents); a document is a list of (word, count)."""
+    """Returns the number of words and the documents; a document is a list of (word, count)."""
     with open(job["corpus"]) as file:
         documents = [[] for _ in range(int(file.readline()))]
         words = int(file.readline())
@@ -80,7 +80,7 @@ def read_corpus(job):
 
 
 def read_matrix(job):
-    """The corpus as a sparse matrix, a row a document."""
+    """Returns the corpus as a sparse matrix, one row per document."""
     import numpy
     from scipy.sparse import csr_matrix
 
@@ -92,7 +92,7 @@ def read_matrix(job):
 
 
 def write_assignments(job, epoch, words, documents):
-    """Writes topics of tokens: for each document, an iterable of (word, topic)."""
+    """Writes the topics of tokens; a document is an iterable of (word, topic)."""
     path = os.path.join(job["scratch"], f"{epoch}.txt")
     with open(path, "w") as file:
         file.write(f"assignments {len(documents)} {words} {job['topics']}\n")
@@ -103,7 +103,7 @@ def write_assignments(job, epoch, words, documents):
 
 
 def write_weights(job, epoch, weights):
-    """Writes a matrix of weights, a row a topic and a column a word."""
+    """Writes a matrix of weights, one row per topic and one column per word."""
     path = os.path.join(job["scratch"], f"{epoch}.txt")
     with open(path, "w") as file:
         file.write(f"weights {len(weights)} {len(weights[0])}\n")
@@ -114,15 +114,15 @@ def write_weights(job, epoch, weights):
 
 
 def evaluations(job):
-    """Epochs to be evaluated, the last one included; not the start."""
+    """Returns the epochs to evaluate, with the last one and without the start."""
     every, last = job["evaluate-every"], job["epochs"]
     return sorted({*range(every, last + 1, every), last})
 
 
 def doublings(job):
-    """Epochs to be evaluated of a baseline that has to begin again for each: 1, 2, 4, ... times
-    `evaluate-every` and the last, which together cost at most three times the last. Wants to be sent
-    the CPU seconds of each, and then goes no further than the time allows, as far as can be foreseen.
+    """Yields the epochs to evaluate of a baseline that restarts for each: 1, 2, 4, ... times
+    `evaluate-every` and the last one, which together cost at most three times the last one. The caller
+    sends the CPU seconds of each run, from which the last epoch within the time limit is predicted.
     """
     epoch = min(job["evaluate-every"], job["epochs"])
     while True:
@@ -132,14 +132,14 @@ def doublings(job):
         goal = min(2 * epoch, job["epochs"])
         if job["seconds"] is not None and cpu_seconds > 0:
             goal = min(goal, int(epoch * job["seconds"] / cpu_seconds))
-        # A run from the start for a few epochs more would not tell much.
+        # A run from the start for a few more epochs is not worth its time.
         if goal < 1.1 * epoch:
             return
         epoch = goal
 
 
 def further(goals, cpu_seconds):
-    """The next of `doublings` after a run of so many CPU seconds; None, if that was the last."""
+    """Returns the next epoch of `doublings` after a run of `cpu_seconds`; None if that was the last."""
     try:
         return goals.send(cpu_seconds)
     except StopIteration:
@@ -147,12 +147,12 @@ def further(goals, cpu_seconds):
 
 
 def enough(job, cpu_seconds):
-    """Whether the time is over."""
+    """Whether the time limit is reached."""
     return job["seconds"] is not None and cpu_seconds >= job["seconds"]
 
 
 class Clock:
-    """Time of what runs in `with` blocks, in this process and those it has waited for."""
+    """Time of `with` blocks, in this process and its children."""
 
     def __init__(self):
         self.cpu_seconds = 0.0
@@ -167,25 +167,24 @@ class Clock:
 
 
 def cpu():
-    """CPU seconds so far, user and system, of this process and all that it has started."""
+    """Returns the CPU seconds, user and system, of this process and all its descendants."""
     this = psutil.Process()
     times = this.cpu_times()
     ended = getattr(times, "children_user", 0) + getattr(times, "children_system", 0)
-    # Of itself it knows more exactly than the system's ticks.
+    # process_time is more precise than the system's ticks.
     return time.process_time() + ended + sum(map(program.cpu_of, this.children()))
 
 
 def own_peak():
-    """Largest resident sets of this process and of those it has started and that are still there,
-    in bytes."""
+    """Returns the sum of the peak resident sets of this process and of its running children, in bytes."""
     unit = 1 if sys.platform == "darwin" else 1024
     own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     return own + sum(map(program.peak_of, psutil.Process().children()))
 
 
 def train(lab, job, epochs, step, write):
-    """Trains a baseline that can go on from where it was: `step(n)` makes n epochs, `write(epoch)` a
-    file. Returns when the lab, the epochs or the time say so. Epoch 0 is the start."""
+    """Trains a baseline that can continue: `step(n)` runs n epochs, `write(epoch)` writes a state.
+    Returns when the lab stops it, or after the last epoch or the time limit. Epoch 0 is the start."""
     clock, epoch = Clock(), 0
     try:
         for goal in epochs:

@@ -1,4 +1,4 @@
-"""Watching a program from outside: the CPU time and memory of its processes, and halting them."""
+"""Observation of a program: CPU time and memory of its processes, and halting them."""
 
 import contextlib
 import subprocess
@@ -9,11 +9,11 @@ import psutil
 
 
 class Failed(SystemExit):
-    """A program ended badly; says its last words."""
+    """A program failed; the message has its last line."""
 
 
 def convert(command):
-    """Runs a program to its end, which must be a good one."""
+    """Runs a program, which must succeed."""
     ended = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, text=True, errors="replace")
     if ended.returncode:
@@ -21,32 +21,32 @@ def convert(command):
 
 
 def last_words(lines, command, status):
-    """One line on why a program ended."""
+    """Returns one line about the failure of a program."""
     said = [line.strip() for line in lines if line.strip()]
-    return f"{command[0]} ended with status {status}: {said[-1] if said else 'it said nothing'}"
+    return f"{command[0]} exited with status {status}: {said[-1] if said else 'without output'}"
 
 
 def processes(root):
-    """A process and all that it has started, as far as they are still there."""
+    """Returns a process and all its descendants that are running."""
     with contextlib.suppress(psutil.NoSuchProcess):
         return [root, *root.children(recursive=True)]
     return []
 
 
 def cpu_of(root):
-    """CPU seconds, user and system, of a process and all that it has started."""
+    """Returns the CPU seconds, user and system, of a process and all its descendants."""
     seconds = 0.0
     for process in processes(root):
         with contextlib.suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
             seconds += times.user + times.system
-            # Those that have ended, where the system keeps count of them.
+            # Children that have exited, if the system counts them.
             seconds += getattr(times, "children_user", 0) + getattr(times, "children_system", 0)
     return seconds
 
 
 def peak_of(root):
-    """Largest resident sets of a process and all that it has started, in bytes, summed up."""
+    """Returns the sum of the peak resident sets of a process and all its descendants, in bytes."""
     peak = 0
     for process in processes(root):
         with contextlib.suppress(OSError, psutil.Error):
@@ -55,7 +55,7 @@ def peak_of(root):
 
 
 def high_water(pid):
-    """Largest resident set of one process, where the system keeps count."""
+    """Returns the peak resident set of a process in bytes; None if the system does not report it."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as status:
         for line in status:
             if line.startswith("VmHWM:"):
@@ -83,11 +83,11 @@ class Program:
             on_line(self, line)
 
     def cpu(self):
-        """CPU seconds so far."""
+        """Returns the CPU seconds until now."""
         return cpu_of(self.root)
 
     def running(self):
-        """Whether it is still there."""
+        """Whether the program is running."""
         return self.process.poll() is None
 
     def holds(self, path):
@@ -100,28 +100,28 @@ class Program:
 
     @contextlib.contextmanager
     def halted(self):
-        """Halts it, so that it does nothing while its state is judged."""
-        everybody = processes(self.root)
+        """Halts the program while its state is evaluated."""
+        halted = processes(self.root)
         self.peak = max(self.peak, peak_of(self.root))
-        for process in everybody:
+        for process in halted:
             with contextlib.suppress(psutil.Error):
                 process.suspend()
         try:
             yield
         finally:
-            for process in everybody:
+            for process in halted:
                 with contextlib.suppress(psutil.Error):
                     process.resume()
 
     def end(self):
-        """Waits for a good end."""
+        """Waits for the end, which must be a success."""
         status = self.process.wait()
         self.reader.join()
         if status:
             raise Failed(last_words(self.lines, self.command, status))
 
     def kill(self):
-        """Ends it, with all that it has started."""
+        """Kills the program and all its descendants."""
         for process in reversed(processes(self.root)):
             with contextlib.suppress(psutil.Error):
                 process.kill()
@@ -129,6 +129,6 @@ class Program:
 
 
 def wait_for(condition, seconds=0.003):
-    """Looks again and again."""
+    """Polls until the condition holds."""
     while not condition():
         time.sleep(seconds)

@@ -9,7 +9,8 @@ use clap::{Args, Parser, Subcommand};
 use lda_benches::lab::calibrate::Calibration;
 use lda_benches::lab::links::{self, LinksPlan};
 use lda_benches::lab::scale::{self, ScalePlan};
-use lda_benches::lab::thresholds::{self, Thresholds};
+use lda_benches::lab::threshold_entry;
+use lda_benches::lab::thresholds::Thresholds;
 use lda_benches::lab::traffic::{self, TrafficPlan};
 use lda_benches::lab::{
     Baseline, CorpusName, Event, LabError, Machine, Method, Plan, Results, Runner, Seeds, Store,
@@ -448,7 +449,7 @@ fn make_threshold(arguments: ThresholdArguments) -> Result<bool, LabError> {
     arguments.limits.apply(&mut plan);
     let runner = arguments.output.runner(&plan, false)?;
     let results = runner.run(&plan, Progress::default().listener())?;
-    print(&thresholds::entry(&results.records).unwrap_or_default());
+    print(&threshold_entry::entry(&results.records).unwrap_or_default());
     Ok(results.failures.is_empty())
 }
 

@@ -33,7 +33,7 @@ struct Arguments {
 
 /// An error here is reported by the command line as misuse.
 fn scale(text: &str) -> Result<f64, String> {
-    let scale = text.parse().map_err(|_| format!("{text:?} is no number"))?;
+    let scale = text.parse().map_err(|_| format!("{text:?} is not a number"))?;
     let spec = Preset::NytLike.spec().scaled(scale).and_then(|spec| spec.check());
     spec.map(|()| scale).map_err(|error| error.to_string())
 }

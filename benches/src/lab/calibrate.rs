@@ -150,7 +150,7 @@ impl Calibration {
             );
             let line = match self.short_length(cost) {
                 Some(length) => format!("short-length = {length}"),
-                None => "# F+LDA is first at every length: leave short-length out.".to_owned(),
+                None => "# F+LDA is faster at every length: omit short-length.".to_owned(),
             };
             let _ = writeln!(out, "{line}");
         }

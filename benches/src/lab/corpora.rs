@@ -164,7 +164,7 @@ impl FromStr for CorpusName {
         if name.contains('@') && corpus.generated().is_none() {
             return Err(format!(
                 "{name:?} is no generated corpus: use nytlike, pubmedlike or baikelike, then @ and \
-                 a scale, and if you like + and a seed, as in nytlike@0.1+7"
+                 a scale, and optionally + and a seed, as in nytlike@0.1+7"
             ));
         }
         Ok(corpus)
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_corpus_says_where_it_was_looked_for() {
+    fn the_error_of_a_missing_corpus_names_the_directory() {
         let find = |text| name(text).find(Path::new("/nowhere"), "docword").unwrap_err();
         let error = find("nosuch").to_string();
         assert_eq!(error, find("nosuch+kos").to_string());

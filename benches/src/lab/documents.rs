@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics_are_counted_once_a_document_and_weighted_by_tokens() {
+    fn topics_are_counted_once_per_document_and_weighted_by_tokens() {
         let z: [&[u32]; 4] = [&[0, 0, 0], &[], &[2, 0, 2, 1], &[1]];
         // 3 tokens of 1 topic, 4 of 3, 1 of 1.
         assert_eq!(topics_per_document(|d| z[d], 4, 3), Some(16.0 / 8.0));

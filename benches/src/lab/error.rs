@@ -107,7 +107,7 @@ pub enum LabError {
         message: String,
     },
     /// There is nothing to report on.
-    #[error("no finished run in {}: `lab run` makes some", path.display())]
+    #[error("no finished run in {}: make one with `lab run`", path.display())]
     Empty {
         /// The output directory.
         path: PathBuf,

@@ -49,7 +49,7 @@ impl Split {
         let refused = |what| LabError::Value {
             key: "held-out",
             value: share.to_string(),
-            remedy: format!("it leaves nothing to {what}; give another share or a larger corpus"),
+            remedy: format!("it leaves nothing to {what}: give another share or a larger corpus"),
         };
         let training = part(false).map_err(|_| refused("train on"))?;
         let held_out = part(true).map_err(|_| refused("evaluate"))?;
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_are_equally_likely_have_their_number_as_perplexity() {
+    fn the_perplexity_of_equally_likely_words_is_their_number() {
         let split = Split::new(corpus(100), Some(0.5)).unwrap();
         let phi = Phi::from_rows(&[vec![0.01; 100], vec![0.01; 100]]).unwrap();
         let found = split.perplexity(&phi, 0.1).unwrap().unwrap();

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_names_are_told_the_known_ones() {
+    fn errors_of_unknown_names_list_the_known_ones() {
         let error = "vowpal".parse::<Method>().unwrap_err();
         assert!(error.contains("f-plus") && error.contains("spark, mallet or warplda"), "{error}");
         assert!("custom".parse::<Method>().is_err(), "a plan cannot name a caller's sampler");

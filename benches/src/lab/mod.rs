@@ -15,6 +15,7 @@
 mod baseline;
 pub mod calibrate;
 mod cell;
+mod child;
 mod corpora;
 mod documents;
 mod error;
@@ -34,22 +35,23 @@ pub mod report;
 mod runner;
 pub mod scale;
 mod store;
+pub mod threshold_entry;
 pub mod thresholds;
 pub mod traffic;
 mod tuning;
 
-pub use baseline::Done;
-pub use cell::{Cell, Memory, Outcome, Point, Score, serve};
+pub use cell::{Cell, Done, Memory, Outcome, Point, Score};
+pub use child::serve;
 pub use corpora::CorpusName;
 pub use documents::LengthBin;
 pub use error::LabError;
 pub use machine::Machine;
 pub use method::{Baseline, Method, baseline_names, sampler_names};
-pub use plan::{Plan, Seeds};
+pub use plan::Plan;
 pub use process::end_with;
 pub use runner::{Event, Failure, Results, Runner};
 pub use store::{Record, Store};
-pub use tuning::{BaselineTuning, CorpusTuning, Overrides, Tuning, Variant};
+pub use tuning::{BaselineTuning, CorpusTuning, Overrides, Seeds, Tuning, Variant};
 
 /// Median: the middle value, or the mean of the two middle ones; `None` if empty. Infinite values
 /// take part: the median of runs most of which never reach a likelihood is infinite.

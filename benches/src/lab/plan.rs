@@ -42,7 +42,7 @@ use serde::{Deserialize, Serialize};
 use super::corpora::CorpusName;
 use super::method::{baseline_names, sampler_names};
 use super::thresholds::Thresholds;
-use super::tuning::{BaselineTuning, CorpusTuning, Tuning, Variant, is_name};
+use super::tuning::{BaselineTuning, CorpusTuning, Seeds, Tuning, Variant, is_name};
 use super::{Baseline, Cell, LabError, Method};
 
 /// Limit of the number of runs, against a mistyped number.
@@ -122,34 +122,6 @@ fn limit(method: Option<f64>, corpus: Option<f64>, plan: Option<f64>) -> Option<
     match (method, corpus) {
         (Some(method), Some(corpus)) => Some(method.min(corpus)),
         (own, corpus) => own.or(corpus).or(plan),
-    }
-}
-
-/// Seeds: 1 to n, or a list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "a number of seeds (5) or a list of them ([1, 7])")]
-pub enum Seeds {
-    /// 1 to n.
-    Count(u32),
-    /// These seeds.
-    List(Vec<u64>),
-}
-
-impl Seeds {
-    /// Number of seeds.
-    fn count(&self) -> usize {
-        match self {
-            Self::Count(n) => *n as usize,
-            Self::List(list) => list.len(),
-        }
-    }
-
-    /// The seeds.
-    fn list(&self) -> Vec<u64> {
-        match self {
-            Self::Count(n) => (1..=u64::from(*n)).collect(),
-            Self::List(list) => list.clone(),
-        }
     }
 }
 
@@ -429,7 +401,7 @@ fn distinct<T: PartialEq + std::fmt::Debug>(
     let repeated = list.iter().enumerate().find(|(i, item)| list[..*i].contains(item));
     match repeated {
         Some((_, item)) => {
-            Err(value(key, format!("{list:?}"), format!("{item:?} is there twice, remove one")))
+            Err(value(key, format!("{list:?}"), format!("{item:?} is listed twice: remove one")))
         }
         None => Ok(()),
     }
@@ -669,7 +641,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_know_what_every_run_is_to_reach() {
+    fn every_corpus_and_k_of_the_table_has_thresholds() {
         for (name, columns, runs) in [("table", 18, 630), ("table-30-minutes", 4, 60)] {
             let directory = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/presets"));
             let plan = Plan::read(&directory.join(format!("{name}.toml"))).unwrap();

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_line_says_something() {
+    fn the_last_line_with_text_is_found() {
         assert_eq!(last_line(&b"one\n two \n\n  \n"[..]), "two");
         assert_eq!(last_line(&b""[..]), "");
         assert!(last_line(vec![b'x'; 1 << 20].as_slice()).len() <= 1000);

@@ -246,7 +246,7 @@ impl Runner {
         let complaint = complaints.join().unwrap_or_default();
         match outcome {
             Ok(outcome) if status.success() => Ok(outcome),
-            Err(Ended::Late) => Err(fail("took longer than the timeout and was ended".to_owned())),
+            Err(Ended::Late) => Err(fail("exceeded the timeout and was killed".to_owned())),
             _ => Err(fail(describe(status, &complaint))),
         }
     }
@@ -340,8 +340,8 @@ fn clear(scratch: &Path) {
 fn describe(status: ExitStatus, complaint: &str) -> String {
     let complaint = complaint.strip_prefix("error: ").unwrap_or(complaint);
     match (status.success(), complaint) {
-        (true, "") => "ended without a result".to_owned(),
-        (_, "") => format!("ended with {status}"),
+        (true, "") => "exited without a result".to_owned(),
+        (_, "") => format!("exited with {status}"),
         (_, complaint) => complaint.to_owned(),
     }
 }

@@ -15,7 +15,7 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::cell::Point;
-use super::{Cell, LabError, Record};
+use super::{Cell, LabError};
 
 /// Target likelihoods.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -84,7 +84,7 @@ impl Thresholds {
         for raw in file.threshold {
             let here = format!("threshold of {}, K = {}", raw.corpus, raw.topics);
             if entries.iter().any(|e| e.corpus == raw.corpus && e.topics == raw.topics) {
-                return Err(syntax(format!("{here}: stands there twice, remove one")));
+                return Err(syntax(format!("{here}: it is listed twice: remove one")));
             }
             let mut levels = Vec::new();
             for (percent, log_joint) in raw.levels {
@@ -92,7 +92,7 @@ impl Thresholds {
                 if !legal || !log_joint.is_finite() || log_joint >= 0.0 {
                     return Err(syntax(format!(
                         "{here}: level {percent:?} = {log_joint}: give a percentage up to 100 and \
-                         a log joint a token below 0"
+                         a log joint per token below 0"
                     )));
                 }
                 levels.push(Level { percent, log_joint });
@@ -161,53 +161,6 @@ pub fn crossing(points: &[Point], tokens: u64, log_joint: f64) -> Option<Crossin
     })
 }
 
-/// Percentages of an entry.
-const PERCENTS: [f64; 4] = [95.0, 98.0, 99.0, 99.8];
-
-/// Entry for `thresholds.toml` from long runs of one cell that differ in their seeds.
-///
-/// The best value is the highest evaluated log joint per token over all seeds. A comment states the
-/// rise over the last tenth of the epochs: an entry made from runs that were too short sets too
-/// easy a goal.
-pub fn entry(records: &[Record]) -> Option<String> {
-    let first = records.first()?;
-    let (cell, tokens) = (&first.cell, first.outcome.tokens as f64);
-    let points = || records.iter().flat_map(|record| &record.outcome.points);
-    let best = points().filter_map(|point| point.log_joint).max_by(f64::total_cmp)? / tokens;
-    let rise = records.iter().filter_map(|record| late_rise(&record.outcome.points));
-    let rise = rise.max_by(f64::total_cmp).unwrap_or(f64::INFINITY);
-    let seeds: Vec<String> = records.iter().map(|record| record.cell.seed.to_string()).collect();
-    let epochs = first.outcome.points.last()?.epoch;
-    let levels: Vec<String> = PERCENTS
-        .iter()
-        .map(|percent| format!("\"{percent}\" = {:.3}", best / percent * 100.0))
-        .collect();
-    Some(format!(
-        "[[threshold]]\n\
-         # Over the last tenth of the epochs the log joint rose by {:.2} %.\n\
-         corpus = \"{}\"\ntopics = {}\nalpha = {:?}\nbeta = {:?}\n\
-         source = \"best {best:.4} of {} in {epochs} epochs, seeds {}, commit {}\"\n\
-         levels = {{ {} }}\n",
-        100.0 * rise,
-        cell.corpus,
-        cell.topics,
-        cell.alpha,
-        cell.beta,
-        cell.method(),
-        seeds.join(" "),
-        first.machine.commit,
-        levels.join(", ")
-    ))
-}
-
-/// Rise over the last tenth of the epochs, as a share of the value.
-fn late_rise(points: &[Point]) -> Option<f64> {
-    let last = points.last()?;
-    let before = points.iter().rev().find(|p| p.epoch <= last.epoch - last.epoch.div_ceil(10))?;
-    let (before, last) = before.log_joint.zip(last.log_joint)?;
-    Some((last - before) / before.abs())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -262,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_named() {
+    fn mistakes_are_reported() {
         let parse =
             |text: &str| Thresholds::parse(text, Path::new("t.toml")).unwrap_err().to_string();
         let entry = "[[threshold]]\ncorpus = \"a\"\ntopics = 2\nbeta = 0.1\nsource = \"x\"\n";
@@ -272,11 +225,5 @@ mod tests {
         assert!(message.contains("twice"), "{message}");
         let message = parse("[[threshold]]\ncorpse = \"a\"");
         assert!(message.contains("t.toml") && message.contains("line 2"), "{message}");
-    }
-
-    #[test]
-    fn late_rise_is_over_the_last_tenth() {
-        let curve = points(&[(0, 0.0, -200.0), (90, 1.0, -110.0), (100, 3.0, -99.0)]);
-        assert!((late_rise(&curve).unwrap() - 0.1).abs() < 1e-12);
     }
 }

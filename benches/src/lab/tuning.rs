@@ -13,7 +13,34 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::Method;
 use super::method::sampler_names;
-use super::plan::Seeds;
+
+/// Seeds: 1 to n, or a list.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "a number of seeds (5) or a list of them ([1, 7])")]
+pub enum Seeds {
+    /// 1 to n.
+    Count(u32),
+    /// These seeds.
+    List(Vec<u64>),
+}
+
+impl Seeds {
+    /// Number of seeds.
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Self::Count(n) => *n as usize,
+            Self::List(list) => list.len(),
+        }
+    }
+
+    /// The seeds.
+    pub(super) fn list(&self) -> Vec<u64> {
+        match self {
+            Self::Count(n) => (1..=u64::from(*n)).collect(),
+            Self::List(list) => list.clone(),
+        }
+    }
+}
 
 /// Options of a sampler; unset options keep the library's defaults.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -157,7 +184,7 @@ fn sampler<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Method, D::Erro
     let name = String::deserialize(deserializer)?;
     match name.parse() {
         Ok(method @ (Method::Sampler(_) | Method::PolyaUrn)) => Ok(method),
-        _ => Err(D::Error::custom(format!("{name:?} is no sampler: use {}", sampler_names()))),
+        _ => Err(D::Error::custom(format!("{name:?} is not a sampler: use {}", sampler_names()))),
     }
 }
 

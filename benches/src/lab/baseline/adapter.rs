@@ -77,7 +77,7 @@ impl Adapter {
         let complaint = self.complaints.join().unwrap_or_default();
         let message = match status {
             Ok(status) if status.success() => return Ok(()),
-            Ok(status) if complaint.is_empty() => format!("ended with {status}"),
+            Ok(status) if complaint.is_empty() => format!("exited with {status}"),
             Ok(_) => complaint,
             Err(error) => format!("lost: {error}"),
         };
@@ -102,7 +102,7 @@ fn installed(baseline: Baseline) -> Result<(), LabError> {
         return match std::env::var_os(variable) {
             Some(path) if Path::new(&path).is_file() => Ok(()),
             Some(path) if !path.is_empty() => {
-                missing(format!("{variable} is {}, which is no file", path.display()))
+                missing(format!("{variable} is {}, which is not a file", path.display()))
             }
             _ => missing(format!("set {variable} to its executable")),
         };

@@ -44,9 +44,11 @@ impl Assignments {
         let (documents, words) = (corpus.num_documents(), corpus.num_words());
         let mut lines = Lines::new(reader);
         let expected = format!("assignments {documents} {words} {topics}");
-        let header = lines.expect(HEADER, "its header")?;
+        let header = lines.expect(HEADER, "the header")?;
         if header != expected {
-            return Err(format!("line 1: it says {header:?}, this run needs {expected:?}"));
+            return Err(format!(
+                "line 1: the header is {header:?}, but this run needs {expected:?}"
+            ));
         }
         let tokens = corpus.num_tokens() as usize;
         let mut starts = vec![0];
@@ -54,7 +56,7 @@ impl Assignments {
         let mut pairs: Vec<(u32, u32)> = Vec::with_capacity(tokens);
         for d in 0..documents {
             let length = corpus.doc_length(d) as usize;
-            let line = lines.expect(length.saturating_mul(TOKEN) + HEADER, "its last document")?;
+            let line = lines.expect(length.saturating_mul(TOKEN) + HEADER, "the last document")?;
             let start = pairs.len();
             let outcome = document(line, length, topics, &mut pairs).and_then(|()| {
                 pairs[start..].sort_unstable();
@@ -108,11 +110,11 @@ fn document(
     for token in line.split_ascii_whitespace() {
         found += 1;
         if found > length {
-            return Err(format!("more tokens than the {length} it has in the corpus"));
+            return Err(format!("more tokens than the {length} of the corpus"));
         }
         let ids = token.split_once(':').and_then(|(w, k)| Some((w.parse().ok()?, k.parse().ok()?)));
         let Some((word, topic)) = ids else {
-            return Err(format!("{token:?} is no token: write word:topic"));
+            return Err(format!("{token:?} is not a token: write word:topic"));
         };
         if topic >= topics {
             return Err(format!("topic {topic} is not below {topics}"));
@@ -120,7 +122,7 @@ fn document(
         pairs.push((word, topic));
     }
     if found < length {
-        return Err(format!("{found} tokens; it has {length} in the corpus"));
+        return Err(format!("{found} tokens, but {length} in the corpus"));
     }
     Ok(())
 }
@@ -135,7 +137,7 @@ fn agree(
         let expected = document.next();
         if expected.is_none_or(|(word, count)| (word, u64::from(count)) != found) {
             let (word, count) = found;
-            return Err(format!("word {word} is there {count} times, unlike in the corpus"));
+            return Err(format!("word {word} occurs {count} times, unlike in the corpus"));
         }
     }
     Ok(())
@@ -236,30 +238,32 @@ mod tests {
     }
 
     #[test]
-    fn lies_are_told_by_line() {
+    fn errors_name_their_line() {
         for (text, expected) in [
-            ("", "line 1: the file ends before its header"),
-            ("assignments 3 3 9\n", "line 1: it says"),
+            ("", "line 1: the file ends before the header"),
+            ("assignments 3 3 9\n", "line 1: the header is"),
             ("assignments 3 3 2\n0:0 0:0 2:1\n\n", "line 4: the file ends"),
             ("assignments 3 3 2\n0:0 0:0\n\n1:0 2:0 2:0\n", "line 2, document 0: 2 tokens"),
             ("assignments 3 3 2\n0:0 0:0 2:0 2:0\n", "line 2, document 0: more tokens"),
-            ("assignments 3 3 2\n0:0 0:0 1:0\n", "line 2, document 0: word 1 is there 1 times"),
+            ("assignments 3 3 2\n0:0 0:0 1:0\n", "line 2, document 0: word 1 occurs 1 times"),
             ("assignments 3 3 2\n0:0 0:0 2:2\n", "line 2, document 0: topic 2 is not below 2"),
-            ("assignments 3 3 2\n0:0 0:0 2:-1\n", "\"2:-1\" is no token"),
-            ("assignments 3 3 2\n0:0 0:0 9:1\n", "word 9 is there 1 times"),
+            ("assignments 3 3 2\n0:0 0:0 2:-1\n", "\"2:-1\" is not a token"),
+            ("assignments 3 3 2\n0:0 0:0 9:1\n", "word 9 occurs 1 times"),
             ("assignments 3 3 2\n0:0 0:0 2:1\n0:1\n", "line 3, document 1: more tokens"),
-            ("assignments 3 3 2\n0:0 0:0 2:0\n\n1:0 2:0 2:0\n1:1\n", "line 5: more than"),
+            ("assignments 3 3 2\n0:0 0:0 2:0\n\n1:0 2:0 2:0\n1:1\n", "line 5: more lines"),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(expected), "{text:?}: {error}");
         }
         let endless = format!("assignments 3 3 2\n{}", " ".repeat(1 << 20));
-        assert!(read(&endless).unwrap_err().contains("line 2: longer than the 130 bytes"));
+        assert!(
+            read(&endless).unwrap_err().contains("line 2: longer than the maximum of 130 bytes")
+        );
     }
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = Assignments::read(&bytes[..], &corpus(), 2);
             let mut text = b"assignments 3 3 2\n".to_vec();
             text.extend(bytes);
@@ -267,7 +271,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_nearly_right_is_right_or_an_error(
+        fn nearly_valid_input_is_read_or_refused(
             lines in proptest::collection::vec("([0-4]:[0-3] ?){0,5}", 0..5),
         ) {
             let text = format!("assignments 3 3 2\n{}\n", lines.join("\n"));

@@ -32,7 +32,7 @@ impl<R: BufRead> Lines<R> {
         if self.line.last() == Some(&b'\n') {
             self.line.pop();
         } else if self.line.len() > most {
-            return Err(format!("line {number}: longer than the {most} bytes it may have"));
+            return Err(format!("line {number}: longer than the maximum of {most} bytes"));
         }
         let text = std::str::from_utf8(&self.line);
         text.map(Some).map_err(|_| format!("line {number}: not UTF-8"))
@@ -49,7 +49,7 @@ impl<R: BufRead> Lines<R> {
     pub(super) fn end(&mut self) -> Result<(), String> {
         match self.next(0) {
             Ok(None | Some("")) => Ok(()),
-            _ => Err(format!("line {}: more than there should be", self.number)),
+            _ => Err(format!("line {}: more lines than expected", self.number)),
         }
     }
 
@@ -67,7 +67,7 @@ mod tests {
     fn lines_are_bounded_and_numbered() {
         let mut lines = Lines::new(&b"abc\nabcd\n"[..]);
         assert_eq!(lines.next(3), Ok(Some("abc")));
-        assert_eq!(lines.next(3).unwrap_err(), "line 2: longer than the 3 bytes it may have");
+        assert_eq!(lines.next(3).unwrap_err(), "line 2: longer than the maximum of 3 bytes");
         let mut lines = Lines::new(&b"abc\nabc"[..]);
         assert_eq!(lines.next(9), Ok(Some("abc")));
         assert_eq!(lines.number(), 1);

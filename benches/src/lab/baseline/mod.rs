@@ -25,9 +25,7 @@ use lda_core::eval::{Phi, log_joint, log_predictive};
 use lda_core::model::TopicModel;
 use lda_core::prior::Alpha;
 
-pub use protocol::Done;
-
-use super::cell::{Job, Memory, Outcome, Point};
+use super::cell::{Done, Job, Memory, Outcome, Point};
 use super::documents::{lengths_of, topics_per_document};
 use super::files::{create_directory, write_whole};
 use super::held_out::Split;
@@ -53,19 +51,19 @@ pub(super) fn run(
     let corpus = scratch.join("docword.txt");
     write_whole(&corpus, |out| write_uci(&split.training, out))?;
 
-    let judge = Judge { baseline, cell: &job.cell, split: &split, scratch: &scratch };
+    let evaluator = Evaluator { baseline, cell: &job.cell, split: &split, scratch: &scratch };
     let mut adapter =
         Adapter::start(baseline, &protocol::Job::new(&job.cell, corpus, scratch.clone()))?;
     let mut points: Vec<Point> = Vec::new();
-    let conversation = converse(&mut adapter, &judge, &mut points, &mut evaluated);
-    let done = match conversation {
+    let ended = evaluate_states(&mut adapter, &evaluator, &mut points, &mut evaluated);
+    let done = match ended {
         Ok(Some(done)) => {
             adapter.end()?;
             done
         }
         Ok(None) => {
             adapter.end()?;
-            return Err(judge.fail("ended without saying that it was done"));
+            return Err(evaluator.fail("exited without the message `done`"));
         }
         Err(error) => {
             adapter.kill();
@@ -93,26 +91,26 @@ pub(super) fn run(
 }
 
 /// Evaluates every state until the adapter is done; `None` if it ended before.
-fn converse(
+fn evaluate_states(
     adapter: &mut Adapter,
-    judge: &Judge<'_>,
+    evaluator: &Evaluator<'_>,
     points: &mut Vec<Point>,
     evaluated: &mut impl FnMut(&Point, u64, f64) -> Result<(), LabError>,
 ) -> Result<Option<Done>, LabError> {
-    let tokens = judge.split.training.num_tokens();
+    let tokens = evaluator.split.training.num_tokens();
     while let Some(report) = adapter.next()? {
         let state = match report {
             Report::Done(_) if points.is_empty() => {
-                return Err(judge.fail("was done without a single evaluation"));
+                return Err(evaluator.fail("sent `done` without a state"));
             }
             Report::Done(done) => return Ok(Some(done)),
             Report::Evaluated(state) => state,
         };
-        let point = judge.point(&state, points.last())?;
+        let point = evaluator.point(&state, points.last())?;
         let speed = speed(points.last(), &point, tokens, |point| point.cpu_seconds);
         evaluated(&point, tokens, speed.unwrap_or(0.0))?;
         let reached = |until| point.log_joint.is_some_and(|x| x / tokens as f64 >= until);
-        let there = judge.cell.until.is_some_and(reached);
+        let there = evaluator.cell.until.is_some_and(reached);
         points.push(point);
         adapter.say(if there { "stop" } else { "go" });
     }
@@ -120,14 +118,14 @@ fn converse(
 }
 
 /// Turns states of a baseline into points.
-struct Judge<'a> {
+struct Evaluator<'a> {
     baseline: Baseline,
     cell: &'a Cell,
     split: &'a Split,
     scratch: &'a Path,
 }
 
-impl Judge<'_> {
+impl Evaluator<'_> {
     fn fail(&self, message: impl Into<String>) -> LabError {
         LabError::Baseline { baseline: self.baseline, message: message.into() }
     }
@@ -135,23 +133,25 @@ impl Judge<'_> {
     fn point(&self, state: &Evaluated, before: Option<&Point>) -> Result<Point, LabError> {
         let epoch = state.epoch;
         if let Some(before) = before.filter(|before| before.epoch >= epoch) {
-            return Err(self.fail(format!("says epoch {epoch} after epoch {}", before.epoch)));
+            return Err(self.fail(format!("sent epoch {epoch} after epoch {}", before.epoch)));
         }
         for seconds in [state.cpu_seconds, state.wall_seconds] {
             if !(seconds.is_finite() && seconds >= 0.0) {
-                return Err(self.fail(format!("epoch {epoch}: {seconds} is no time in seconds")));
+                return Err(
+                    self.fail(format!("epoch {epoch}: {seconds} is not a number of seconds"))
+                );
             }
         }
         let path = self.file(&state.file)?;
-        let judged = self.judge(&path);
+        let evaluated = self.evaluate(&path);
         // States are large and many, so each is removed after its evaluation.
         fs::remove_file(&path).map_err(LabError::write(&path))?;
-        let judged = judged?;
+        let evaluated = evaluated?;
         Ok(Point {
             epoch,
             cpu_seconds: state.cpu_seconds,
             wall_seconds: state.wall_seconds,
-            ..judged
+            ..evaluated
         })
     }
 
@@ -163,13 +163,13 @@ impl Judge<'_> {
             || name.starts_with('.')
             || !fs::symlink_metadata(&path).is_ok_and(|m| m.is_file())
         {
-            return Err(self.fail(format!("{name:?} is no file of the scratch directory")));
+            return Err(self.fail(format!("{name:?} is not a file of the scratch directory")));
         }
         Ok(path)
     }
 
     /// Everything of a point but epoch and clocks. The first word of the file determines its kind.
-    fn judge(&self, path: &Path) -> Result<Point, LabError> {
+    fn evaluate(&self, path: &Path) -> Result<Point, LabError> {
         let syntax = |message: String| LabError::Syntax { path: path.to_owned(), message };
         let open = || File::open(path).map(BufReader::new).map_err(LabError::read(path));
         let mut kind = [0; 8];

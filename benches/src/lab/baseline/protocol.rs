@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::Cell;
+use super::super::cell::{Cell, Done};
 
 /// Request to an adapter.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -76,20 +76,6 @@ pub(super) struct Evaluated {
     pub wall_seconds: f64,
     /// Name of the file in the scratch directory; the lab removes it.
     pub file: String,
-}
-
-/// Last message of an adapter.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub struct Done {
-    /// Version of the baseline and of its platform.
-    pub version: String,
-    /// Effective options, under the baseline's own names.
-    pub options: String,
-    /// Work besides training that the CPU seconds include.
-    pub clock: String,
-    /// Peak resident set size of its processes in bytes, if known.
-    pub peak_bytes: Option<u64>,
 }
 
 #[cfg(test)]

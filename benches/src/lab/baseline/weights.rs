@@ -25,13 +25,13 @@ const WEIGHT: usize = 33;
 pub(super) fn read(reader: impl BufRead, topics: u32, words: usize) -> Result<Phi, String> {
     let mut lines = Lines::new(reader);
     let expected = format!("weights {topics} {words}");
-    let header = lines.expect(HEADER, "its header")?;
+    let header = lines.expect(HEADER, "the header")?;
     if header != expected {
-        return Err(format!("line 1: it says {header:?}, this run needs {expected:?}"));
+        return Err(format!("line 1: the header is {header:?}, but this run needs {expected:?}"));
     }
     let mut rows = Vec::new();
     for k in 0..topics {
-        let line = lines.expect(words.saturating_mul(WEIGHT) + HEADER, "its last topic")?;
+        let line = lines.expect(words.saturating_mul(WEIGHT) + HEADER, "the last topic")?;
         let row = topic(line, words);
         let number = lines.number();
         rows.push(row.map_err(|error| format!("line {number}, topic {k}: {error}"))?);
@@ -80,11 +80,11 @@ mod tests {
     }
 
     #[test]
-    fn lies_are_told_by_line() {
+    fn errors_name_their_line() {
         for (text, expected) in [
-            ("", "line 1: the file ends before its header"),
-            ("weights 2 4\n", "line 1: it says"),
-            ("weights 2 3\n1 1 1\n", "line 3: the file ends before its last topic"),
+            ("", "line 1: the file ends before the header"),
+            ("weights 2 4\n", "line 1: the header is"),
+            ("weights 2 3\n1 1 1\n", "line 3: the file ends before the last topic"),
             ("weights 2 3\n1 1\n", "line 2, topic 0: 2 weights"),
             ("weights 2 3\n1 1 1 1\n", "line 2, topic 0: more weights"),
             ("weights 2 3\n1 -1 1\n", "word 1 has \"-1\""),
@@ -92,7 +92,7 @@ mod tests {
             ("weights 2 3\n1 inf 1\n", "word 1 has \"inf\""),
             ("weights 2 3\n0 0 0\n", "the weights sum to 0"),
             ("weights 2 3\n1e308 1e308 1e308\n", "the weights sum to inf"),
-            ("weights 2 3\n1 1 1\n1 1 1\n1\n", "line 4: more than"),
+            ("weights 2 3\n1 1 1\n1 1 1\n1\n", "line 4: more lines"),
         ] {
             let error = read(text).unwrap_err();
             assert!(error.contains(expected), "{text:?}: {error}");
@@ -101,7 +101,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let _ = super::read(&bytes[..], 2, 3);
             let mut text = b"weights 2 3\n".to_vec();
             text.extend(bytes);

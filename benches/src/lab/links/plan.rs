@@ -92,7 +92,7 @@ impl LinksPlan {
         }
         let all = self.arm.values().flat_map(toml::Table::keys);
         if let Some(key) = all.into_iter().find(|key| OWN.contains(&key.as_str())) {
-            return refuse("arm", key.clone(), "arms are alike in that: give it for the plan");
+            return refuse("arm", key.clone(), "it is the same for all arms: set it for the plan");
         }
         if self.rates.is_empty() {
             return refuse("rates", "[]".to_owned(), "give some, in Mbit/s, or [0]");
@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plans_that_make_no_sense_are_refused() {
+    fn invalid_plans_are_refused() {
         let of = |text: &str| toml::from_str::<LinksPlan>(text);
         let text = "corpus = \"nytlike@0.01\"\nrates = [1, 2]\nrepeats = 3\n[arm.symmetric]\nrouting = \"pull\"\n[arm.x]";
         let plan = of(text).unwrap();
@@ -161,7 +161,7 @@ mod tests {
         assert!(refused(LinksPlan { workers: 300, ..plan.clone() }).contains("200 nodes"));
         assert!(refused(LinksPlan { rates: Vec::new(), ..plan }).contains("Mbit/s"));
         let own = of(&format!("{text}\nseed = 3")).unwrap();
-        assert_eq!(refused(own), "arm is seed: arms are alike in that: give it for the plan");
+        assert_eq!(refused(own), "arm is seed: it is the same for all arms: set it for the plan");
     }
 
     #[test]

@@ -92,17 +92,17 @@ fn typical(runs: &[LinksRun], arm: &str, rate: u32) -> Option<Typical> {
 }
 
 fn rate_name(rate: u32) -> String {
-    if rate == 0 { "not held".to_owned() } else { format!("{rate} Mbit/s") }
+    if rate == 0 { "unlimited".to_owned() } else { format!("{rate} Mbit/s") }
 }
 
 fn markdown(plan: &LinksPlan, runs: &[LinksRun]) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let of = &first.of;
     let mut out = format!(
-        "# {}\n\n{}, K = {}, α = 50/K, β = 0.01, seed {}, {} workers, {} servers and a master, each a process of its own \
-         in a network namespace; {} shards of the documents. Links of servers are held to a rate, each way. Medians of \
-         the last {} of {} epochs, and of {} runs. \"Faster\" is than {}; \"hidden\" is how much less of its time a worker \
-         waits for than there, at the same rate.\n\n",
+        "# {}\n\n{}, K = {}, α = 50/K, β = 0.01, seed {}, {} workers, {} servers and a master, each a process in \
+         its own network namespace; {} shards of the documents. The links of servers are limited in rate, each way. Medians \
+         of the last {} of {} epochs, and of {} runs. \"Faster\" is relative to {}; \"hidden\" is the reduction of a \
+         worker's waiting time relative to that arm at the same rate.\n\n",
         plan.name,
         of.corpus,
         of.topics,
@@ -118,12 +118,12 @@ fn markdown(plan: &LinksPlan, runs: &[LinksRun]) -> String {
     for (arm, training) in &plan.arm {
         let table = training.to_string();
         let keys: Vec<&str> = table.lines().collect();
-        let keys = if keys.is_empty() { "as by default".to_owned() } else { keys.join(", ") };
+        let keys = if keys.is_empty() { "the defaults".to_owned() } else { keys.join(", ") };
         let _ = writeln!(out, "- {arm}: {keys}");
     }
     out.push_str(
-        "\n| links | arm | s an epoch | faster | MB an epoch | waited for servers | for rounds | s waited by a worker | hidden | \
-         log joint a token |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+        "\n| links | arm | s per epoch | faster | MB per epoch | waited for servers | for rounds | s waited by a worker | hidden | \
+         log joint per token |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for &rate in &plan.rates {
         let beside = typical(runs, &plan.beside, rate);
@@ -194,7 +194,7 @@ fn draw(plan: &LinksPlan, runs: &[LinksRun]) -> Vec<(String, Scene)> {
         rates.iter().filter_map(point).collect()
     };
     let mut scenes = Vec::new();
-    let title = "Seconds an epoch, by the rate of servers' links";
+    let title = "Seconds per epoch, by the rate of servers' links";
     scenes.extend(
         chart(title, ["Mbit/s", "seconds"], Scale::Log, &by_rate)
             .map(|it| ("seconds-by-rate".to_owned(), it)),
@@ -205,7 +205,7 @@ fn draw(plan: &LinksPlan, runs: &[LinksRun]) -> Vec<(String, Scene)> {
             let lines = run.map_or(&[][..], |run| &run.epochs);
             lines.iter().map(|line| (f64::from(line.epoch), line.seconds)).collect()
         };
-        let title = format!("Seconds an epoch, links {}", rate_name(rate));
+        let title = format!("Seconds per epoch, links {}", rate_name(rate));
         let name = format!("seconds-{rate}");
         let labels = ["epoch", "seconds"];
         scenes.extend(chart(&title, labels, Scale::Linear, &by_epoch).map(|it| (name, it)));
@@ -221,7 +221,7 @@ fn draw(plan: &LinksPlan, runs: &[LinksRun]) -> Vec<(String, Scene)> {
         if plan.arm.keys().any(|arm| by_time(arm).len() > 1) {
             let title = format!("Log joint likelihood by time, links {}", rate_name(rate));
             let name = format!("likelihood-by-time-{rate}");
-            let labels = ["seconds", "log joint a token"];
+            let labels = ["seconds", "log joint per token"];
             scenes.extend(chart(&title, labels, Scale::Linear, &by_time).map(|it| (name, it)));
         }
     }

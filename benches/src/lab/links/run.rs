@@ -201,7 +201,7 @@ fn watch(
     }
 }
 
-/// Complete lines of the log so far.
+/// Complete lines of the log so far, with the seconds of each epoch.
 fn lines(log: &Path) -> Result<Vec<EpochLine>, LabError> {
     let text = fs::read_to_string(log)
         .map_err(|source| LabError::Read { path: log.to_owned(), source })?;
@@ -210,5 +210,34 @@ fn lines(log: &Path) -> Result<Vec<EpochLine>, LabError> {
         serde_json::from_str(line)
             .map_err(|error| LabError::Syntax { path: log.to_owned(), message: error.to_string() })
     };
-    whole.lines().map(line).collect()
+    let mut lines = whole.lines().map(line).collect::<Result<Vec<EpochLine>, _>>()?;
+    seconds_of_epochs(&mut lines);
+    Ok(lines)
+}
+
+/// Replaces the seconds since the start, which the log has, by those of each epoch.
+fn seconds_of_epochs(lines: &mut [EpochLine]) {
+    let mut before = 0.0;
+    for line in lines {
+        line.seconds -= std::mem::replace(&mut before, line.seconds);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_has_seconds_since_the_start() {
+        let line = |epoch: u32, seconds: f64| {
+            let text = format!(
+                "{{\"epoch\":{epoch},\"tokens\":9,\"seconds\":{seconds},\"bytes\":{{\"all\":1}},\
+                 \"waited_seconds\":{{\"servers\":0,\"rounds\":0}}}}"
+            );
+            serde_json::from_str(&text).unwrap()
+        };
+        let mut lines = [line(1, 2.0), line(2, 3.5), line(3, 7.5)];
+        seconds_of_epochs(&mut lines);
+        assert_eq!(lines.map(|line: EpochLine| line.seconds), [2.0, 1.5, 4.0]);
+    }
 }

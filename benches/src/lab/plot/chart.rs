@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_draw_is_no_picture() {
+    fn an_empty_chart_is_not_drawn() {
         assert!(chart(vec![], Scale::Linear).draw().is_none());
         assert!(chart(vec![(1.0, f64::NAN), (2.0, 3.0)], Scale::Linear).draw().is_none());
         assert!(chart(vec![(0.0, 1.0), (1.0, 2.0)], Scale::Log).draw().is_none());

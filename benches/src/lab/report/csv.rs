@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn one_row_an_evaluated_epoch() {
+    fn one_row_per_evaluated_epoch() {
         let mut first = kos_record(1, 1.0, -9.0);
         let last = first.outcome.points.last_mut().unwrap();
         (last.topics_per_document, last.acceptance) = (Some(8.0), Some(0.25));
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn one_row_an_epoch_and_length() {
+    fn one_row_per_epoch_and_length() {
         let mut record = kos_record(1, 1.0, -9.0);
         record.cell.length_bins = vec![10, 20];
         record.outcome.points[0].by_length = vec![Some(-9.0), None, Some(-8.5)];
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn one_row_a_run_finished_or_failed() {
+    fn one_row_per_run_finished_or_failed() {
         let mut all = results([kos_record(1, 1.0, -9.0), kos_record(2, 1.0, -9.5)]);
         all.records[1].cell.variant = Some("again".into());
         all.records[1].cell.overrides.mh_steps = Some(2);

@@ -1,10 +1,11 @@
 //! Plots of finished runs.
 
 use super::super::lengths::names;
-use super::super::plot::{BarGroup, Bars, Chart, Curve, Mark, Scale, Scene};
+use super::super::plot::{BarGroup, Bars, Scene};
 use super::super::thresholds::Thresholds;
 use super::super::{Cell, Method, Plan, Point, Record, Results};
 use super::colors::Colors;
+use super::panel::{BY_EPOCH, BY_TIME, Panel};
 use super::summary::Group;
 use super::{lengths, quantities};
 
@@ -24,14 +25,14 @@ pub(super) fn draw(
         let cell = &records[0].cell;
         let place = format!("{}-k{}-t{}", cell.corpus, cell.topics, cell.threads);
         let heading = heading(cell, &records);
-        let drawn = Place { records: &records, heading, thresholds, colors: &colors };
+        let drawn = Panel { records: &records, heading, thresholds, colors: &colors };
         add(format!("{place}-likelihood-by-time"), drawn.likelihood(BY_TIME));
         add(format!("{place}-likelihood-by-epoch"), drawn.likelihood(BY_EPOCH));
         for (bin, lengths) in names(&cell.length_bins).into_iter().enumerate() {
             let by_length = |_: &Record, point: &Point| point.by_length.get(bin).copied().flatten();
             let heading = format!("{}, documents of {lengths} tokens", drawn.heading);
             let name = format!("{place}-lengths-{}", lengths.replace(' ', "-"));
-            add(name, Place { heading, ..drawn }.of_documents(by_length));
+            add(name, Panel { heading, ..drawn }.of_documents(by_length));
         }
         add(format!("{place}-predictive-by-time"), drawn.predictive(BY_TIME));
         add(format!("{place}-predictive-by-epoch"), drawn.predictive(BY_EPOCH));
@@ -46,7 +47,7 @@ pub(super) fn draw(
     let cpu = |group: &Group| Some(group.tokens_per_cpu_second / 1e6);
     let title = "Speed of sampling";
     let note = "median over the second half of the epochs, median over seeds";
-    add("speed".into(), bars(groups, &colors, (title, note, "million tokens a CPU second"), cpu));
+    add("speed".into(), bars(groups, &colors, (title, note, "million tokens per CPU second"), cpu));
     let peak = |group: &Group| group.peak_memory.map(|bytes| bytes / f64::from(1 << 20));
     let title = "Peak memory";
     let note = "largest resident set of the whole process, reading the corpus included";
@@ -73,159 +74,6 @@ fn heading(cell: &Cell, records: &[&Record]) -> String {
         if cell.threads == 1 { "1 thread".into() } else { format!("{} threads", cell.threads) };
     let tokens = records[0].outcome.tokens as f64 / 1e6;
     format!("{} ({tokens:.1} M tokens), K = {}, {threads}", cell.corpus, cell.topics)
-}
-
-/// An x axis: its label, and the x of a point.
-type Axis = (&'static str, fn(&Point) -> f64);
-
-const BY_TIME: Axis = ("CPU seconds of sampling", |point| point.cpu_seconds);
-const BY_EPOCH: Axis = ("epoch", |point| point.epoch as f64);
-
-/// The runs of one plot.
-pub(super) struct Place<'a> {
-    pub(super) records: &'a [&'a Record],
-    pub(super) heading: String,
-    thresholds: &'a Thresholds,
-    colors: &'a Colors,
-}
-
-impl Place<'_> {
-    /// One curve per record: y over x for each point that has both.
-    pub(super) fn curves(
-        &self,
-        x: impl Fn(&Point) -> f64,
-        y: impl Fn(&Record, &Point) -> Option<f64>,
-    ) -> Vec<Curve> {
-        self.curves_of(|record| {
-            let points = record.outcome.points.iter();
-            points.filter_map(|point| Some((x(point), y(record, point)?))).collect()
-        })
-    }
-
-    /// One curve per record, computed by `step` from each point and its predecessor.
-    pub(super) fn steps(&self, step: impl Fn(&Point, &Point) -> (f64, f64)) -> Vec<Curve> {
-        self.curves_of(|record| {
-            record.outcome.points.windows(2).map(|pair| step(&pair[0], &pair[1])).collect()
-        })
-    }
-
-    fn curves_of(&self, points: impl Fn(&Record) -> Vec<(f64, f64)>) -> Vec<Curve> {
-        let curve = |record: &&Record| Curve {
-            label: record.cell.method().to_owned(),
-            color: self.colors.of(record.cell.sampler, record.cell.method()),
-            dashed: record.cell.sampler.is_baseline(),
-            points: points(record),
-        };
-        self.records.iter().map(curve).collect()
-    }
-
-    fn of_documents(&self, y: impl Fn(&Record, &Point) -> Option<f64>) -> Option<Scene> {
-        let curves = self.curves(|point| point.cpu_seconds, y);
-        self.draw("CPU seconds of sampling", "log likelihood a token", curves, Vec::new())
-    }
-
-    /// Likelihood of the words given θ and φ, as ZenLDA plots it.
-    fn predictive(&self, (x_label, x): Axis) -> Option<Scene> {
-        let y = |record: &Record, point: &Point| {
-            point.log_predictive.map(|log| log / record.outcome.tokens as f64)
-        };
-        self.draw(x_label, "log likelihood a token given θ and φ", self.curves(x, y), Vec::new())
-    }
-
-    fn likelihood(&self, (x_label, x): Axis) -> Option<Scene> {
-        let y = |record: &Record, point: &Point| point.score(record.outcome.tokens).log_joint;
-        let curves = self.curves(x, y);
-        let levels = self.thresholds.of(&self.records[0].cell).iter();
-        let marks: Vec<Mark> = levels
-            .map(|level| Mark { label: format!("{} %", level.percent), y: level.log_joint })
-            .collect();
-        self.draw(x_label, "log joint likelihood a token", curves, marks)
-    }
-
-    /// Perplexity of held-out documents. Low is good; the start is so high that it is left out.
-    fn perplexity(&self) -> Option<Scene> {
-        let curves = self.curves(|point| point.cpu_seconds, |_, point| point.perplexity);
-        let all = curves.iter().flat_map(|curve| &curve.points);
-        let best = all.map(|point| point.1).min_by(f64::total_cmp)?;
-        let ends: Vec<_> = curves.iter().filter_map(|curve| curve.points.last()).collect();
-        let worst = ends.iter().map(|end| end.1).max_by(f64::total_cmp)?;
-        let high = (1.1 * worst).min(4.0 * best);
-        Chart {
-            title: self.heading.clone(),
-            note: note(self.records),
-            x_label: "CPU seconds of training".to_owned(),
-            y_label: "perplexity of held-out documents".to_owned(),
-            x_scale: time_scale(ends.iter().map(|end| end.0)),
-            y_low: Some(best - 0.05 * (high - best)),
-            y_high: Some(high),
-            curves,
-            marks: Vec::new(),
-        }
-        .draw()
-    }
-
-    fn draw(
-        &self,
-        x_label: &str,
-        y_label: &str,
-        curves: Vec<Curve>,
-        marks: Vec<Mark>,
-    ) -> Option<Scene> {
-        let ends = curves.iter().filter_map(|curve| curve.points.last());
-        let best = ends.clone().map(|end| end.1).max_by(f64::total_cmp)?;
-        let worst = curves.iter().flat_map(|c| &c.points).map(|p| p.1).min_by(f64::total_cmp)?;
-        let top = marks.last().map_or(best, |mark| mark.y.max(best));
-        let last = ends.clone().map(|end| end.1).fold(top, f64::min);
-        let low = bottom(top, last, worst);
-        Chart {
-            title: self.heading.clone(),
-            note: note(self.records),
-            x_label: x_label.to_owned(),
-            y_label: y_label.to_owned(),
-            x_scale: time_scale(ends.map(|end| end.0)),
-            y_low: Some(low),
-            y_high: Some(top + 0.04 * (top - low).max(1e-6)),
-            curves,
-            marks,
-        }
-        .draw()
-    }
-}
-
-/// Lower end of a likelihood axis: `top` is the best value, `last` the end of the worst curve,
-/// `worst` the lowest point of all.
-///
-/// Curves differ near the top, and the random start would flatten that part. A curve that ends
-/// lower is shown as long as that takes no more than half of the height.
-fn bottom(top: f64, last: f64, worst: f64) -> f64 {
-    let below = |share: f64| top + share * top.min(0.0);
-    let shows_all = (last - 0.04 * (top - last)).max(below(0.32));
-    worst.max(below(0.16)).min(shows_all)
-}
-
-/// Logarithmic if one curve would otherwise be too short to see.
-pub(super) fn time_scale(ends: impl Iterator<Item = f64> + Clone) -> Scale {
-    let longest = ends.clone().fold(f64::NEG_INFINITY, f64::max);
-    let shortest = ends.fold(f64::INFINITY, f64::min);
-    if longest > 4.0 * shortest { Scale::Log } else { Scale::Linear }
-}
-
-pub(super) fn note(records: &[&Record]) -> String {
-    let cell = &records[0].cell;
-    let mut seeds: Vec<u64> = records.iter().map(|record| record.cell.seed).collect();
-    seeds.sort_unstable();
-    seeds.dedup();
-    let seeds = match seeds.len() {
-        1 => "one seed".to_owned(),
-        n => format!("{n} seeds, a line each"),
-    };
-    let (alpha, cpu) = (six_digits(cell.alpha), &records[0].machine.cpu);
-    format!("α = {alpha}, β = {}; {seeds}; {cpu}", six_digits(cell.beta))
-}
-
-/// Rounds `x` > 0 to six significant digits; 50/K rarely has a finite decimal form.
-fn six_digits(x: f64) -> f64 {
-    format!("{x:.5e}").parse().unwrap_or(x)
 }
 
 /// One bar per sampler, one group per corpus, K and number of threads.
@@ -282,13 +130,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn priors_are_written_with_six_digits() {
-        let priors = [50.0 / 600.0, 0.5, 0.01, 50.0 / 7.0, 1e-9, 123_456_789.0];
-        let texts = priors.map(|x| six_digits(x).to_string());
-        assert_eq!(texts, ["0.0833333", "0.5", "0.01", "7.14286", "0.000000001", "123457000"]);
-    }
-
-    #[test]
     fn a_baseline_without_assignments_is_in_the_plot_of_perplexity() {
         let (mut ours, mut baseline) = (kos_record(1, 1.0, -9.0), kos_record(1, 2.0, -9.0));
         baseline.cell.sampler = Baseline::Gensim.into();
@@ -307,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variant_stands_beside_its_sampler() {
+    fn a_variant_is_next_to_its_sampler() {
         let (plain, mut variant) = (kos_record(1, 1.0, -9.0), kos_record(1, 2.0, -9.0));
         variant.cell.variant = Some("f-plus-again".into());
         let plan = "[variant.f-plus-again]\nsampler = \"f-plus\"";
@@ -323,16 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_that_end_low_are_shown_unless_they_press_the_others_flat() {
-        assert_eq!(bottom(-10.0, -10.2, -15.0), -11.6);
-        assert_eq!(bottom(-10.0, -12.0, -15.0), -12.08);
-        assert_eq!(bottom(-10.0, -14.0, -15.0), -13.2);
-        // All values close to each other.
-        assert_eq!(bottom(-10.0, -10.1, -10.5), -10.5);
-    }
-
-    #[test]
-    fn plots_that_are_asked_for() {
+    fn requested_plots_are_drawn() {
         let (mut exact, mut proposing) = (kos_record(1, 1.0, -9.0), kos_record(2, 1.0, -9.0));
         proposing.cell.variant = Some("proposing".into());
         for point in &mut proposing.outcome.points[1..] {
@@ -352,7 +184,10 @@ mod tests {
         for part in ["document", "word"] {
             for by in ["epoch", "time"] {
                 let svg = svg(&format!("kos-k1000-t1-{part}-part-by-{by}"));
-                assert!(svg.contains(&format!(">{part} part of the log joint a token<")), "{svg}");
+                assert!(
+                    svg.contains(&format!(">{part} part of the log joint per token<")),
+                    "{svg}"
+                );
             }
         }
         for by in ["epoch", "time"] {
@@ -363,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn plots_of_what_there_is() {
+    fn plots_of_existing_values_are_drawn() {
         let all = results([kos_record(1, 1.0, -9.0), kos_record(2, 2.0, -9.1)]);
         let thresholds = Thresholds::built_in();
         let plots = draw(&Plan::default(), &all, &group(&all, &thresholds), &thresholds);

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_say_where_they_were_made_if_there_was_more_than_one_machine() {
+    fn tables_name_their_machines_if_there_are_several() {
         let mut records = [1, 2, 3].map(|seed| kos_record(seed, 1.0, -9.0));
         for record in &mut records {
             record.machine.commit = "abc".to_owned();

@@ -7,6 +7,7 @@ mod figures;
 mod lengths;
 mod machines;
 mod overview;
+mod panel;
 mod quantities;
 mod summary;
 mod table;

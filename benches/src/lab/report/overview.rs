@@ -3,8 +3,7 @@
 use std::fmt::Write;
 
 use super::super::Method;
-use super::summary::Group;
-use super::table::{seconds, short};
+use super::summary::{Group, seconds, short};
 
 /// One table for each K with two or more corpora that have targets; empty if there is none.
 pub(super) fn overview(groups: &[Group]) -> String {

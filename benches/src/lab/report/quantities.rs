@@ -3,49 +3,49 @@
 
 use super::super::plot::{Chart, Curve, Scale, Scene};
 use super::super::{Point, Record};
-use super::figures::{Place, note, time_scale};
+use super::panel::{Panel, note, time_scale};
 
 /// Suffix of the file name, and the plot.
-pub(super) fn draw(place: &Place<'_>, parts: bool) -> Vec<(String, Scene)> {
+pub(super) fn draw(panel: &Panel<'_>, parts: bool) -> Vec<(String, Scene)> {
     let mut plots = Vec::new();
     let mut add = |name: &str, scene: Option<Scene>| {
         plots.extend(scene.map(|scene| (name.to_owned(), scene)));
     };
-    add("acceptance", acceptance(place));
-    add("complexity-ratio", complexity_ratio(place));
-    add("changed", changed(place));
-    add("seconds-an-epoch", seconds_an_epoch(place));
+    add("acceptance", acceptance(panel));
+    add("complexity-ratio", complexity_ratio(panel));
+    add("changed", changed(panel));
+    add("seconds-an-epoch", seconds_an_epoch(panel));
     if parts {
-        add("document-part-by-epoch", part(place, Part::Documents, By::Epoch));
-        add("document-part-by-time", part(place, Part::Documents, By::Time));
-        add("word-part-by-epoch", part(place, Part::Words, By::Epoch));
-        add("word-part-by-time", part(place, Part::Words, By::Time));
+        add("document-part-by-epoch", part(panel, Part::Documents, By::Epoch));
+        add("document-part-by-time", part(panel, Part::Documents, By::Time));
+        add("word-part-by-epoch", part(panel, Part::Words, By::Epoch));
+        add("word-part-by-time", part(panel, Part::Words, By::Time));
     }
     plots
 }
 
-fn acceptance(place: &Place<'_>) -> Option<Scene> {
+fn acceptance(panel: &Panel<'_>) -> Option<Scene> {
     let note = "proposals of the current topic left out";
     let share = |_: &Record, point: &Point| point.acceptance.map(|share| 100.0 * share);
-    by_epoch(place, note, "proposals accepted, %", place.curves(epoch, share))
+    by_epoch(panel, note, "proposals accepted, %", panel.curves(epoch, share))
 }
 
 /// Figure 2(e) of LDA*.
-fn complexity_ratio(place: &Place<'_>) -> Option<Scene> {
+fn complexity_ratio(panel: &Panel<'_>) -> Option<Scene> {
     let note = "λ = K_d × share accepted; K_d: distinct topics of a document, mean over tokens";
     let ratio = |_: &Record, point: &Point| point.complexity_ratio();
-    by_epoch(place, note, "complexity ratio λ", place.curves(epoch, ratio))
+    by_epoch(panel, note, "complexity ratio λ", panel.curves(epoch, ratio))
 }
 
-fn changed(place: &Place<'_>) -> Option<Scene> {
-    let note = "of the topics drawn in an epoch; WarpLDA draws twice a token, in its two passes";
+fn changed(panel: &Panel<'_>) -> Option<Scene> {
+    let note = "of the topics drawn in an epoch; WarpLDA draws twice per token, in its two passes";
     let share = |_: &Record, point: &Point| point.changed.map(|share| 100.0 * share);
-    by_epoch(place, note, "topics changed, %", place.curves(epoch, share))
+    by_epoch(panel, note, "topics changed, %", panel.curves(epoch, share))
 }
 
-fn seconds_an_epoch(place: &Place<'_>) -> Option<Scene> {
+fn seconds_an_epoch(panel: &Panel<'_>) -> Option<Scene> {
     let label = "CPU seconds per epoch";
-    by_epoch(place, "mean since the evaluation before", label, place.steps(seconds_between))
+    by_epoch(panel, "mean since the evaluation before", label, panel.steps(seconds_between))
 }
 
 /// Epoch, and CPU seconds per epoch since the previous point.
@@ -55,9 +55,9 @@ fn seconds_between(before: &Point, point: &Point) -> (f64, f64) {
 }
 
 /// A percentage or a cost by epoch, with an axis from 0.
-fn by_epoch(place: &Place<'_>, note: &str, y_label: &str, curves: Vec<Curve>) -> Option<Scene> {
+fn by_epoch(panel: &Panel<'_>, note: &str, y_label: &str, curves: Vec<Curve>) -> Option<Scene> {
     Chart {
-        title: place.heading.clone(),
+        title: panel.heading.clone(),
         note: note.to_owned(),
         x_label: "epoch".to_owned(),
         y_label: y_label.to_owned(),
@@ -88,16 +88,16 @@ enum By {
 }
 
 /// Without the random start, which is so low that it would flatten the curves.
-fn part(place: &Place<'_>, part: Part, by: By) -> Option<Scene> {
+fn part(panel: &Panel<'_>, part: Part, by: By) -> Option<Scene> {
     let (x, x_label): (fn(&Point) -> f64, _) = match by {
         By::Epoch => (epoch, "epoch"),
         By::Time => (|point| point.cpu_seconds, "CPU seconds of sampling"),
     };
     let y_label = match part {
-        Part::Documents => "document part of the log joint a token",
-        Part::Words => "word part of the log joint a token",
+        Part::Documents => "document part of the log joint per token",
+        Part::Words => "word part of the log joint per token",
     };
-    let curves = place.curves(x, |record, point| {
+    let curves = panel.curves(x, |record, point| {
         let value = match part {
             Part::Documents => point.log_joint_doc,
             Part::Words => point.log_joint_word,
@@ -106,8 +106,8 @@ fn part(place: &Place<'_>, part: Part, by: By) -> Option<Scene> {
     });
     let ends = curves.iter().filter_map(|curve| curve.points.last());
     Chart {
-        title: place.heading.clone(),
-        note: note(place.records),
+        title: panel.heading.clone(),
+        note: note(panel.records),
         x_label: x_label.to_owned(),
         y_label: y_label.to_owned(),
         x_scale: time_scale(ends.map(|end| end.0)),

@@ -159,6 +159,17 @@ fn arrivals(head: &Cell, records: &[&Record], thresholds: &Thresholds) -> Vec<Ar
     levels.iter().map(arrival).collect()
 }
 
+/// CPU seconds to a level; infinite if it was not reached.
+pub(super) fn seconds(group: &Group, level: usize) -> f64 {
+    let arrival = group.arrivals.get(level).filter(|_| group.log_joint.is_some());
+    arrival.map_or(f64::INFINITY, |arrival| arrival.cpu_seconds)
+}
+
+/// Formats seconds for a table.
+pub(super) fn short(seconds: f64) -> String {
+    if seconds < 10.0 { format!("{seconds:.2}") } else { format!("{seconds:.1}") }
+}
+
 #[cfg(test)]
 mod tests {
     use lda_core::train::SamplerKind;
@@ -183,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_picked_is_said() {
+    fn the_choice_of_auto_is_named() {
         let mut all = results([kos_record(1, 1.0, -9.0), kos_record(1, 1.0, -9.0)]);
         all.records[1].cell.sampler = Method::Auto;
         let resolved = all.records[1].outcome.resolved.as_mut().unwrap();
@@ -197,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_whose_runs_all_failed_has_its_row() {
+    fn a_group_of_failed_runs_has_a_row() {
         let mut all = results([kos_record(1, 1.0, -9.0)]);
         let cell = Cell { topics: 5, ..all.records[0].cell.clone() };
         all.failures.push(super::super::super::Failure { cell, message: "no".into() });

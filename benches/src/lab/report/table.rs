@@ -6,7 +6,7 @@ use super::super::tuning::describe;
 use super::super::{Plan, Results};
 use super::machines::Machines;
 use super::overview::overview;
-use super::summary::{Arrival, Group};
+use super::summary::{Arrival, Group, seconds, short};
 
 pub(super) fn markdown(plan: &Plan, results: &Results, groups: &[Group]) -> String {
     let mut out = format!("# {}\n", plan.name);
@@ -65,7 +65,7 @@ fn section(groups: &[&Group]) -> String {
     let perplexity = if columns.perplexity { " perplexity |" } else { "" };
     let _ = write!(
         header,
-        " M tokens / CPU s | M tokens / s | epochs | CPU s | log joint a token |{perplexity} \
+        " M tokens / CPU s | M tokens / s | epochs | CPU s | log joint per token |{perplexity} \
          acceptance / π | peak MiB |"
     );
     rule.push_str(&"--:|".repeat(columns.figures()));
@@ -79,19 +79,13 @@ fn section(groups: &[&Group]) -> String {
     out
 }
 
-/// CPU seconds to a level; infinite where there is no such thing.
-pub(super) fn seconds(group: &Group, level: usize) -> f64 {
-    let arrival = group.arrivals.get(level).filter(|_| group.log_joint.is_some());
-    arrival.map_or(f64::INFINITY, |arrival| arrival.cpu_seconds)
-}
-
 /// The group that was first to reach a level.
 fn first<'a>(groups: &[&'a Group], level: usize) -> Option<&'a Group> {
     let arrived = groups.iter().copied().filter(|group| seconds(group, level).is_finite());
     arrived.min_by(|a, b| seconds(a, level).total_cmp(&seconds(b, level)))
 }
 
-/// The last row: the shortest time to each level, and whose it is.
+/// The last row: the shortest time to each level, and its method.
 fn best_row(best: &[Option<&Group>], columns: Columns) -> String {
     let mut out = "| **best** | | |".to_owned();
     for (level, group) in best.iter().enumerate() {
@@ -167,10 +161,6 @@ fn acceptance(group: &Group) -> Option<String> {
     })
 }
 
-pub(super) fn short(seconds: f64) -> String {
-    if seconds < 10.0 { format!("{seconds:.2}") } else { format!("{seconds:.1}") }
-}
-
 /// Median seconds, and how many seeds arrived unless all or none did.
 fn time(arrival: &Arrival, seeds: usize) -> String {
     let seconds = match arrival.cpu_seconds {
@@ -187,11 +177,11 @@ fn time(arrival: &Arrival, seeds: usize) -> String {
 fn notes(plan: &Plan, results: &Results) -> String {
     let mut out = String::from(
         "\nMedians over the seeds. Seconds are CPU seconds of sampling, all threads together, \
-         without reading, start and evaluation. \"s to 99 % (x)\": until the log joint a token \
-         first was x, linear between evaluated epochs; a seed that did not get there counts as \
-         infinite, and (a/b) says how many did. \"× best\": that time over the shortest of the \
-         table, which the last row has. Speed: median over the second half of the epochs. \
-         Peak: largest resident set of the process, reading included.\n",
+         without reading, start and evaluation. \"s to 99 % (x)\": until the log joint per token \
+         first reached x, linear between evaluated epochs; a seed that did not reach it counts as \
+         infinite, and (a/b) is how many did. \"× best\": that time over the shortest of the \
+         table, which is in the last row. Speed: median over the second half of the epochs. \
+         Peak: largest resident set of the process, with reading.\n",
     );
     let every = format!("evaluated every {} epochs", plan.evaluate_every);
     let alpha = plan.alpha.map_or("50/K".to_owned(), |alpha| alpha.to_string());
@@ -199,8 +189,8 @@ fn notes(plan: &Plan, results: &Results) -> String {
     if let Some(share) = plan.held_out {
         let _ = writeln!(
             out,
-            "{share} of the documents are held out of training: perplexity is theirs, by document \
-             completion from each method's φ; the log joint is that of the rest."
+            "{share} of the documents are held out of training. Perplexity is that of these documents, by \
+             document completion from each method's φ; the log joint is that of the others."
         );
     }
     let samplers = plan.sampler.iter().map(|(name, tuning)| (name, describe(tuning)));
@@ -230,14 +220,11 @@ fn jobs_note(results: &Results) -> String {
     let (Some(least), Some(most @ 2..)) = (jobs().min(), jobs().max()) else {
         return String::new();
     };
-    let jobs = if least == most {
-        most.to_string()
-    } else {
-        format!("{least} to {most} (cells.csv says of each)")
-    };
+    let jobs =
+        if least == most { most.to_string() } else { format!("{least} to {most} (see cells.csv)") };
     format!(
-        "Runs at once: {jobs}. They shared caches and memory: CPU seconds are somewhat longer than \
-         those of a run alone.\n"
+        "Runs at once: {jobs}. They shared caches and memory, so CPU seconds are somewhat higher \
+         than those of a single run.\n"
     )
 }
 
@@ -270,7 +257,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_a_corpus_and_k_with_as_many_columns_in_each_row() {
+    fn a_table_per_corpus_and_k_with_equal_rows() {
         let mut all = results([kos_record(1, 1.0, -9.0), kos_record(2, 1.0, -9.15)]);
         let cell = all.records[0].cell.clone();
         let cell = Cell { threads: 2, ..cell };
@@ -285,7 +272,7 @@ mod tests {
         assert!(text.contains("## kos, K = 1000") && !text.contains("Runs at once"));
         all.records[1].jobs = 2;
         let text = markdown(&Plan::default(), &all, &groups);
-        assert!(text.contains("Runs at once: 1 to 2 (cells.csv"), "{text}");
+        assert!(text.contains("Runs at once: 1 to 2 (see cells.csv"), "{text}");
         assert!(rows[2].contains(" never (1/2) |"), "{text}");
         assert!(rows[3].contains("failed: a\\|b"), "{text}");
     }

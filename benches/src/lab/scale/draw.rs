@@ -1,8 +1,7 @@
 //! Plots of a projection.
 
 use super::super::plot::{BarGroup, Bars, Chart, Curve, PALETTE, Scale, Scene};
-use super::report::largest;
-use super::{Line, Measured, ScalePlan};
+use super::{Line, Measured, ScalePlan, largest};
 
 pub(super) fn draw(plan: &ScalePlan, measured: &Measured, lines: &[Line]) -> Vec<(String, Scene)> {
     let last = lines.iter().map(|line| line.after).max().unwrap_or(0);
@@ -47,11 +46,11 @@ pub(super) fn draw(plan: &ScalePlan, measured: &Measured, lines: &[Line]) -> Vec
     for &gbit in &plan.machine.gbit {
         let seconds = |line: &Line| Some(at(line, gbit)?.hidden);
         let note = format!("{note}, {gbit} Gbit/s, tokens grow with machines");
-        let title = "Seconds an epoch, the network hidden";
+        let title = "Seconds per epoch, network time hidden";
         add(format!("seconds-{gbit}"), chart(title, note, "seconds", curves(true, &seconds)));
     }
     let a_token = |line: &Line| Some(line.takes.bytes.total() / line.tokens);
-    let title = "Bytes of a token, an epoch";
+    let title = "Bytes per token and epoch";
     let grown = format!("{note}, tokens grow with machines");
     add("bytes".to_owned(), chart(title, grown, "bytes per token", curves(true, &a_token)));
     let fixed = format!("{note}, all tokens on each number of machines");
@@ -93,7 +92,7 @@ fn parts(plan: &ScalePlan, lines: &[Line], last: u32, gbit: f64) -> Option<Scene
     Bars {
         title: "What an epoch waits for".to_owned(),
         note: format!(
-            "{} machines, {gbit} Gbit/s, one core a node, after {last} epochs",
+            "{} machines, {gbit} Gbit/s, one core per node, after {last} epochs",
             plan.machines.last()?
         ),
         y_label: "seconds".to_owned(),
@@ -117,7 +116,7 @@ fn kinds(plan: &ScalePlan, lines: &[Line], last: u32, note: &str) -> Option<Scen
         values: line.takes.bytes.each().map(|(_, bytes)| Some(bytes / 1e12)).to_vec(),
     });
     Bars {
-        title: "Bytes an epoch, by kind".to_owned(),
+        title: "Bytes per epoch, by kind".to_owned(),
         note: format!("{} machines, {note}", plan.machines.last()?),
         y_label: "TB".to_owned(),
         series: names.into_iter().zip(PALETTE).collect(),
@@ -138,7 +137,7 @@ fn runs(measured: &Measured) -> Option<Scene> {
     Bars {
         title: "The model against runs".to_owned(),
         note: "shards/servers, way, epoch".to_owned(),
-        y_label: "MB an epoch".to_owned(),
+        y_label: "MB per epoch".to_owned(),
         series: vec![("moved".to_owned(), PALETTE[0]), ("predicted".to_owned(), PALETTE[5])],
         groups: groups.collect(),
     }

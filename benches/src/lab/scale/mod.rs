@@ -137,6 +137,12 @@ pub struct Line {
     pub takes: Projected,
 }
 
+/// Lines of the largest number of machines, which has all tokens.
+fn largest<'a>(plan: &ScalePlan, lines: &'a [Line]) -> Vec<&'a Line> {
+    let most = plan.machines.last();
+    lines.iter().filter(|line| Some(&line.machines) == most).collect()
+}
+
 /// Measures what is not cached, projects, writes tables and plots, and returns the files. `tell`
 /// receives progress lines.
 ///

@@ -216,7 +216,7 @@ impl ScalePlan {
             return refuse("topics", topics.to_string(), "give 1 to 65536");
         }
         if machines.is_empty() || machines[0] == 0 || !machines.is_sorted_by(|a, b| a < b) {
-            return refuse("machines", format!("{machines:?}"), "give numbers from 1, ascending");
+            return refuse("machines", format!("{machines:?}"), "give numbers above 0, ascending");
         }
         let numbers = [
             ("corpus.documents", corpus.documents),
@@ -225,13 +225,13 @@ impl ScalePlan {
             ("measure.rate-epochs", measure.rate_epochs.into()),
         ];
         if let Some((key, _)) = numbers.into_iter().find(|(_, number)| *number == 0) {
-            return refuse(key, "0".to_owned(), "give a number from 1");
+            return refuse(key, "0".to_owned(), "give a number above 0");
         }
         if corpus.tokens < corpus.documents || corpus.tokens < corpus.words.into() {
             return refuse(
                 "corpus.tokens",
                 corpus.tokens.to_string(),
-                "give one a document and a word",
+                "give at least one per document and per word",
             );
         }
         let laws = [
@@ -256,7 +256,7 @@ impl ScalePlan {
         }
         if measure.check_epochs.contains(&0) || !measure.check_epochs.is_sorted_by(|a, b| a < b) {
             let given = format!("{:?}", measure.check_epochs);
-            return refuse("measure.check-epochs", given, "give numbers from 1, ascending");
+            return refuse("measure.check-epochs", given, "give numbers above 0, ascending");
         }
         if measure.rate_shards < 3 {
             return refuse(
@@ -270,7 +270,7 @@ impl ScalePlan {
             let workers = f64::from(arm.workers.unwrap_or(1));
             let partitions = f64::from(arm.partitions.unwrap_or(1));
             if workers == 0.0 || partitions == 0.0 || arm.machines_per_server == Some(0) {
-                return refuse("arm", format!("{arm:?}"), "give numbers from 1");
+                return refuse("arm", format!("{arm:?}"), "give numbers above 0");
             }
             if workers * most >= 65_535.0 || partitions * most >= 65_535.0 {
                 return refuse(
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_that_make_no_sense_are_refused() {
+    fn invalid_plans_are_refused() {
         let text = "[measure]\ncorpus = \"nytlike@0.01\"\n[arm.symmetric]\nrouting = \"pull\"";
         let plan = of(text).unwrap();
         plan.check().unwrap();
@@ -344,14 +344,14 @@ mod tests {
         assert!(refused(&|plan| plan.machines = vec![10, 10]).contains("ascending"));
         assert_eq!(
             refused(&|plan| plan.corpus.words = 0),
-            "corpus.words is 0: give a number from 1"
+            "corpus.words is 0: give a number above 0"
         );
         let few = refused(&|plan| plan.corpus.tokens = 3);
-        assert_eq!(few, "corpus.tokens is 3: give one a document and a word");
+        assert_eq!(few, "corpus.tokens is 3: give at least one per document and per word");
         assert!(refused(&|plan| plan.corpus.exponent = f64::NAN).starts_with("corpus.exponent"));
         assert!(refused(&|plan| plan.machine.gbit = vec![0.0]).contains("above 0"));
         assert!(refused(&|plan| plan.measure.after = vec![]).contains("measure.after"));
-        assert!(refused(&|plan| plan.measure.check_epochs = vec![0]).contains("from 1"));
+        assert!(refused(&|plan| plan.measure.check_epochs = vec![0]).contains("above 0"));
         assert!(refused(&|plan| plan.machine.cores = 0.0).contains("1 to 1024"));
         let many = ScaleArm { workers: Some(100), ..ScaleArm::default() };
         let many = refused(&|plan| {
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_arm_leaves_out_follows_from_the_machines() {
+    fn defaults_of_an_arm_follow_from_the_machines() {
         let options = ScaleArm::default().options(1000);
         assert_eq!((options.shards, options.servers, options.partitions), (1000, 1000, 1000));
         assert_eq!((options.rounds, options.staleness), (1000, 0));

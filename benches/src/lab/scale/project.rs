@@ -543,7 +543,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_projected_holds_together() {
+    fn projections_are_consistent() {
         let pull =
             ScaleArm { routing: super::super::super::traffic::Route::Pull, ..ScaleArm::default() };
         let (symmetric, asymmetric) = (projected(&pull, 50), projected(&ScaleArm::default(), 50));

@@ -7,7 +7,7 @@ use super::super::LabError;
 use super::super::files::write_report;
 use super::draw::draw;
 use super::limits::limits;
-use super::{Checked, Line, Measured, Rates, ScalePlan, Time};
+use super::{Checked, Line, Measured, Rates, ScalePlan, Time, largest};
 
 pub(super) fn write(
     plan: &ScalePlan,
@@ -72,12 +72,6 @@ fn csv(lines: &[Line]) -> String {
     out
 }
 
-/// Lines of the largest number of machines, which has all tokens.
-pub(super) fn largest<'a>(plan: &ScalePlan, lines: &'a [Line]) -> Vec<&'a Line> {
-    let most = plan.machines.last();
-    lines.iter().filter(|line| Some(&line.machines) == most).collect()
-}
-
 /// The reference line that `line` is compared with.
 pub(super) fn beside<'a>(plan: &ScalePlan, lines: &'a [Line], line: &Line) -> Option<&'a Line> {
     let is_like = |other: &&Line| {
@@ -121,7 +115,7 @@ fn markdown(plan: &ScalePlan, measured: &Measured, lines: &[Line]) -> String {
     let mut out = format!(
         "# {}\n\nA projection: {} documents, {} words, {} tokens, K = {}. The word of rank r occurs in proportion to 1/(r + \
          {})^{}, logarithms of lengths differ by {}. A machine has a worker and a server; a node samples on one of its {} \
-         cores. A message is {} ms on its way and takes the master {} µs. \"After\" is epochs that were done; rows of 0 are \
+         cores. A message takes {} ms to arrive and {} µs of the master. \"After\" is the number of completed epochs; rows of 0 are \
          those of the start.\n\n",
         plan.name,
         corpus.documents,
@@ -138,9 +132,9 @@ fn markdown(plan: &ScalePlan, measured: &Measured, lines: &[Line]) -> String {
     if let Some(worst) = worst(&measured.checked) {
         let _ = writeln!(
             out,
-            "Of {} epochs of runs that were had, the same model predicted all bytes within {:.1} % of what moved, memory of \
+            "For {} epochs of real runs, the same model predicted all bytes within {:.1} % of the bytes moved, memory of \
              workers within {:.1} %, of servers within {:.1} %, CPU seconds of workers within {:.0} % and of servers within \
-             {:.0} % (below). Where the projection goes beyond those runs it is as good as its curves.\n",
+             {:.0} % (below). Beyond those runs, the projection is as good as its curves.\n",
             measured.checked.len(),
             worst[0],
             worst[1],
@@ -194,7 +188,7 @@ fn worst(checked: &[Checked]) -> Option<[f64; 5]> {
 }
 
 fn divisions(plan: &ScalePlan, lines: &[Line]) -> String {
-    let mut out = "## Bytes an epoch\n\n\
+    let mut out = "## Bytes per epoch\n\n\
          | arm | shards | servers | partitions | rounds | staleness | after | all | less | rows | gained | documents | answers | \
          sizes, routes | C_k | tokens pushed | times a document is sent | worker, to and from | heaviest server | over the mean | master |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
@@ -239,8 +233,8 @@ fn divisions(plan: &ScalePlan, lines: &[Line]) -> String {
 
 fn roles(plan: &ScalePlan, lines: &[Line]) -> String {
     let mut out = "\n## Memory and CPU seconds of a role\n\n\
-         The master's memory is that of the start, a copy of how often each word occurs for each node that is told at once. \
-         Connections are those of a worker, a server, the master, and of all. Seconds are of one core.\n\n\
+         The master's memory is that of the start: a copy of the word frequencies for each node that it sends them to at once. \
+         Connections are those of a worker, a server, the master, and all. Seconds are of one core.\n\n\
          | arm | after | worker | server | master | connections | worker samples | heaviest server samples | rebuilds rows |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
         .to_owned();
@@ -269,11 +263,11 @@ fn roles(plan: &ScalePlan, lines: &[Line]) -> String {
 
 fn times(plan: &ScalePlan, lines: &[Line]) -> String {
     let mut out = format!(
-        "\n## Seconds an epoch\n\n\
-         \"Rounds\" is sampling alone, each round as long as its slowest shard; \"beside\" is what comes to a round, in all \
-         of them: messages, C_k through the master's link, rebuilt rows. \"Hidden\" is the epoch where the network is \
-         hidden by asking ahead, \"waited\" where it is not; both are no less than what any link or server takes. \"{} cores\" \
-         is hidden if a node sampled on all of them, which it does not.\n\n\
+        "\n## Seconds per epoch\n\n\
+         \"Rounds\" is sampling alone, each round as long as its slowest shard; \"beside\" is the rest of all rounds: \
+         messages, C_k through the master's link, rebuilt rows. \"Hidden\" is the epoch if prefetching hides the network, \
+         \"waited\" if it does not; both are at least the time of each link and server. \"{} cores\" is \"hidden\" if a \
+         node sampled on all of them, which it does not.\n\n\
          | arm | after | links | worker's link | heaviest server's | master's | rounds | beside | hidden | waited | {} cores |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
         plan.machine.cores, plan.machine.cores
@@ -300,9 +294,9 @@ fn times(plan: &ScalePlan, lines: &[Line]) -> String {
 fn sweep(plan: &ScalePlan, lines: &[Line]) -> String {
     let last = lines.iter().map(|line| line.after).max().unwrap_or(0);
     let mut out = format!(
-        "\n## By machines\n\nAfter {last} epochs; bytes, seconds where the network is hidden (slow and fast links), and memory \
-         of a worker: as many tokens a machine as in the end, and all tokens on few machines too.\n\n\
-         | arm | machines | tokens | bytes | a token | less | seconds | worker |\n|---|--:|--:|--:|--:|--:|--:|--:|\n"
+        "\n## By machines\n\nAfter {last} epochs; bytes, seconds with the network hidden (slow and fast links), and memory of a worker: \
+         with a constant number of tokens per machine, and with all tokens on few machines.\n\n\
+         | arm | machines | tokens | bytes | per token | less | seconds | worker |\n|---|--:|--:|--:|--:|--:|--:|--:|\n"
     );
     for grows in [true, false] {
         for (arm, _) in plan.arms() {
@@ -348,10 +342,10 @@ fn broken(plan: &ScalePlan, measured: &Measured, lines: &[Line]) -> String {
     };
     let _ = writeln!(
         out,
-        "\n## What breaks first\n\nOf {arm}, {} shards and {} servers, after {last} epochs. \"Over\" is what there is over what \
-         there may be: above 1 it is broken, or is what the epoch waits for. Of what follows the tokens it bites at 1/over of \
-         this corpus. Memory of a node is {} GiB.\n\n\
-         | bound | there is | there may be | over | then | next to do |\n|---|--:|--:|--:|---|---|",
+        "\n## What breaks first\n\n{arm}, {} shards and {} servers, after {last} epochs. \"Over\" is the value over its limit: above 1 the \
+         limit is exceeded, or the epoch waits for it. A value in proportion to the tokens reaches its limit at 1/over of this \
+         corpus. A node has {} GiB of memory.\n\n\
+         | limit | value | maximum | over | consequence | remedy |\n|---|--:|--:|--:|---|---|",
         line.shards, line.servers, plan.machine.memory_gib
     );
     for limit in limits(plan, measured, line) {
@@ -378,8 +372,8 @@ fn broken(plan: &ScalePlan, measured: &Measured, lines: &[Line]) -> String {
 
 fn checks(measured: &Measured) -> String {
     let mut out = "\n## The model against runs\n\n\
-         Runs in one process, which write and read all that would move. MB that moved, and by how much more was predicted, of \
-         each kind; what workers and servers held, and CPU seconds, all of them together.\n\n\
+         Runs in one process, which encode and decode all messages. MB moved, and the error of the prediction, by kind; memory \
+         and CPU seconds of all workers and of all servers.\n\n\
          | corpus | shards | servers | rounds | way | epoch | all | off | rows | gained | documents | answers | sizes | routes | C_k | \
          tokens pushed | predicted | workers, MB | off | servers, MB | off | workers, s | off | servers, s | off |\n\
          |---|--:|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
@@ -425,8 +419,8 @@ fn checks(measured: &Measured) -> String {
 fn rows(plan: &ScalePlan, measured: &Measured) -> String {
     let decades: Vec<u32> = (0..=9).collect();
     let mut out = format!(
-        "\n## Rows\n\nTopics of a row of so many tokens, as measured on {} tokens and drawn beyond; of the next epoch, tokens that \
-         change their topic, and of these how many get one that their document had; the largest topic over the mean.\n\n| after |",
+        "\n## Rows\n\nTopics of a row by its number of tokens, measured on {} tokens and extrapolated; for the next epoch, the share of \
+         tokens that change their topic, and the share of these whose new topic their document has; the largest topic over the mean.\n\n| after |",
         measured.tokens
     );
     for decade in &decades {
@@ -458,9 +452,8 @@ fn rows(plan: &ScalePlan, measured: &Measured) -> String {
 fn rates(rates: &[Rates]) -> String {
     let mut out = "\n## Rates\n\nNanoseconds of a core: of a token that is sampled by a pulled row and of a topic of that row; \
          of a pushed token and a topic of its document's row, on the worker and on the server; on a server, of a byte of a \
-         row that is pulled, of a topic that a row has gained, and of a topic of a row that is made anew; of a byte of rows \
-         that are written and read. Sampling takes the longer the more topics documents have; between corpora we go along \
-         a line.\n\n\
+         row that is pulled, of a topic in a delta, and of a topic of a rebuilt row; of an encoded and a decoded byte of \
+         rows. Sampling takes longer with more topics per document; between corpora the rates are interpolated linearly.\n\n\
          | corpus | topics of a document | after | token | topic of a row | pushed, worker | topic | pushed, server | topic | served byte | gained topic | \
          rebuilt topic | written byte | read byte |\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
         .to_owned();

@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slack_lets_shards_go_on() {
+    fn staleness_lets_shards_continue() {
         let groups = [5.0, 1.0, 1.0, 1.0, 1.0, 1.0];
         near(seconds(&groups, 6, 0, 0.0), 30.0);
         let stale = seconds(&groups, 6, 4, 0.0);

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn classes_begin_where_they_say() {
+    fn classes_start_at_their_bounds() {
         for tokens in [1, 2, 15, 16, 17, 19, 20, 31, 32, 1000, 1 << 40] {
             let of = class(tokens);
             let (from, to) = (least(of), least(of + 1));

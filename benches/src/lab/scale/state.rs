@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_at_the_start_has_as_many_topics_as_chance_gives() {
+    fn a_row_at_the_start_has_the_expected_number_of_topics() {
         let curve = Curve::default();
         for tokens in [1.0, 10.0, 500.0, 40_000.0] {
             let exact = 500.0 * (1.0 - (1.0 - 1.0 / 500.0f64).powf(tokens));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_is_found_again() {
+    fn measured_values_are_reproduced() {
         let mut rng = Rng::new(7, 1);
         let points = vec![(0.0, 0.0), (5.0, 3.0), (11.0, 6.5)];
         let made = Curve { points, slope: 0.58, uneven: 1.0 };
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_dealt_whole() {
+    fn tokens_are_divided_completely() {
         let mut rng = Rng::new(2, 1);
         let mut counts = [0; 3];
         deal(1000, &[0.5, 0.3, 0.2], &mut counts, &mut rng);

@@ -8,7 +8,7 @@
 //! ```toml
 //! corpora = ["reddit"]
 //! topics = 8000
-//! parts = [300, 1000]    # shards of the documents, one per worker
+//! shards = [300, 1000]    # one per worker
 //! epochs = 30
 //!
 //! [arm.symmetric]
@@ -16,7 +16,7 @@
 //! [arm.asymmetric]
 //! ```
 //!
-//! All arms of a corpus and a number of parts are compared with the one that
+//! All arms of a corpus and a number of shards are compared with the one that
 //! [`TrafficPlan::beside`] names. Finished runs are stored, so that an interrupted plan continues.
 
 mod plan;
@@ -58,7 +58,7 @@ pub struct TrafficRun {
     pub epochs: Vec<EpochTraffic>,
 }
 
-/// Identity of a run. Arms of one corpus and one number of parts are compared.
+/// Identity of a run. Arms of one corpus and one number of shards are compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Of {
@@ -67,7 +67,7 @@ pub struct Of {
     /// Number of topics K.
     pub topics: u32,
     /// Number of shards.
-    pub parts: u16,
+    pub shards: u16,
     /// Name of the arm.
     pub arm: String,
     /// Options of the arm.
@@ -82,7 +82,7 @@ pub struct Of {
 
 impl Of {
     fn name(&self) -> String {
-        format!("{}-{}-{}-{}", self.corpus, self.topics, self.parts, self.arm)
+        format!("{}-{}-{}-{}", self.corpus, self.topics, self.shards, self.arm)
     }
 }
 

@@ -22,7 +22,7 @@ pub struct TrafficPlan {
     /// Number of topics K.
     pub topics: u32,
     /// Numbers of shards.
-    pub parts: Vec<u16>,
+    pub shards: Vec<u16>,
     /// Number of epochs.
     pub epochs: u32,
     /// Random seed.
@@ -46,7 +46,7 @@ pub struct Arm {
     pub routing: Route,
     /// `balanced` (default), `skew-aware`, `range`, `hash` or `rendezvous`.
     pub partitioner: Placing,
-    /// Number of servers. Defaults to the number of parts.
+    /// Number of servers. Defaults to the number of shards.
     pub servers: Option<u32>,
     /// Number of word partitions. Defaults to the number of servers.
     pub partitions: Option<u32>,
@@ -93,7 +93,7 @@ impl Default for TrafficPlan {
             name: String::new(),
             corpora: Vec::new(),
             topics: 1000,
-            parts: vec![100],
+            shards: vec![100],
             epochs: 30,
             seed: 1,
             jobs: 1,
@@ -129,8 +129,8 @@ impl TrafficPlan {
             let remedy = format!("name one of the arms: {}", arms.join(", "));
             return refuse("beside", self.beside.clone(), &remedy);
         }
-        if self.parts.is_empty() || self.parts.contains(&0) {
-            return refuse("parts", format!("{:?}", self.parts), "give numbers from 1");
+        if self.shards.is_empty() || self.shards.contains(&0) {
+            return refuse("shards", format!("{:?}", self.shards), "give numbers above 0");
         }
         if self.topics == 0 || self.topics > 1 << 16 {
             return refuse("topics", self.topics.to_string(), "give 1 to 65536");
@@ -141,7 +141,7 @@ impl TrafficPlan {
             ("repeats", self.repeats == 0),
         ];
         if let Some((key, _)) = counts.into_iter().find(|(_, is_none)| *is_none) {
-            return refuse(key, "0".to_owned(), "give a number from 1");
+            return refuse(key, "0".to_owned(), "give a number above 0");
         }
         self.corpora.iter().try_for_each(CorpusName::check)
     }
@@ -150,11 +150,11 @@ impl TrafficPlan {
     pub fn runs(&self) -> Vec<Of> {
         let mut runs = Vec::new();
         for corpus in &self.corpora {
-            for &parts in &self.parts {
+            for &shards in &self.shards {
                 runs.extend(self.arm.iter().map(|(arm, options)| Of {
                     corpus: corpus.clone(),
                     topics: self.topics,
-                    parts,
+                    shards,
                     arm: arm.clone(),
                     options: options.clone(),
                     epochs: self.epochs,
@@ -169,8 +169,8 @@ impl TrafficPlan {
 
 impl Arm {
     /// Options for this number of shards and words.
-    pub(super) fn options(&self, parts: u16, words: u32) -> Options {
-        let servers = self.servers.unwrap_or(parts.into()).min(words);
+    pub(super) fn options(&self, shards: u16, words: u32) -> Options {
+        let servers = self.servers.unwrap_or(shards.into()).min(words);
         let partitions = self.partitions.unwrap_or(servers).min(words);
         let routing = match self.routing {
             Route::Cheapest => Routing::Cheapest,
@@ -185,7 +185,7 @@ impl Arm {
             Placing::Rendezvous => Partitioner::Rendezvous,
         };
         let rounds = self.rounds.unwrap_or(1);
-        let cut = Options { shards: parts, partitions, rounds, servers, ..Options::default() };
+        let cut = Options { shards, partitions, rounds, servers, ..Options::default() };
         Options { routing, partitioner, ranges: self.ranges, ..cut }
     }
 }
@@ -195,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plans_that_make_no_sense_are_refused() {
+    fn invalid_plans_are_refused() {
         let of = |text: &str| toml::from_str::<TrafficPlan>(text);
         let plan = of("corpora = [\"nytlike@0.01\"]\n[arm.symmetric]\nrouting = \"pull\"").unwrap();
         plan.check().unwrap();
@@ -207,10 +207,10 @@ mod tests {
         let other = TrafficPlan { beside: "push".to_owned(), ..plan.clone() };
         assert_eq!(refused(other), "beside is push: name one of the arms: symmetric");
         assert!(refused(TrafficPlan { topics: 70_000, ..plan.clone() }).contains("65536"));
-        assert!(refused(TrafficPlan { parts: vec![0], ..plan.clone() }).contains("[0]"));
+        assert!(refused(TrafficPlan { shards: vec![0], ..plan.clone() }).contains("[0]"));
         let none = TrafficPlan { repeats: 0, ..plan.clone() };
-        assert_eq!(refused(none), "repeats is 0: give a number from 1");
-        assert_eq!(refused(TrafficPlan { jobs: 0, ..plan }), "jobs is 0: give a number from 1");
+        assert_eq!(refused(none), "repeats is 0: give a number above 0");
+        assert_eq!(refused(TrafficPlan { jobs: 0, ..plan }), "jobs is 0: give a number above 0");
     }
 
     #[test]
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_arm_leaves_out_follows_from_the_parts() {
+    fn defaults_of_an_arm_follow_from_the_shards() {
         let options = Arm::default().options(300, 1000);
         assert_eq!((options.servers, options.partitions, options.rounds), (300, 300, 1));
         assert_eq!((options.routing, options.shards), (Routing::Cheapest, 300));

@@ -22,7 +22,7 @@ pub(super) fn write(
 
 /// One CSV row per epoch. Names contain no commas.
 fn csv(runs: &[TrafficRun]) -> String {
-    let mut out = "corpus,topics,parts,arm,servers,partitions,rounds,tokens,epoch,bytes,sizes,routes,rows,gained,pushed,\
+    let mut out = "corpus,topics,shards,arm,servers,partitions,rounds,tokens,epoch,bytes,sizes,routes,rows,gained,pushed,\
                    answers,totals,plain_rows,plain_gained,plain_pushed,plain_answers,pushed_tokens,heaviest_bytes,\
                    heaviest_seconds,server_seconds,seconds,log_joint_per_token\n"
         .to_owned();
@@ -37,7 +37,7 @@ fn csv(runs: &[TrafficRun]) -> String {
                  {pushed_tokens},{:.4},{:.4},{:.3},{:.3},{}",
                 of.corpus,
                 of.topics,
-                of.parts,
+                of.shards,
                 of.arm,
                 epoch.epoch,
                 bytes.total(),
@@ -76,7 +76,7 @@ fn beside<'a>(
 ) -> Option<&'a TrafficRun> {
     let is_like = |other: &&TrafficRun| {
         other.of.corpus == run.of.corpus
-            && other.of.parts == run.of.parts
+            && other.of.shards == run.of.shards
             && other.of.arm == plan.beside
     };
     runs.iter().find(is_like)
@@ -95,18 +95,18 @@ fn markdown(plan: &TrafficPlan, runs: &[TrafficRun]) -> String {
     let epochs = plan.epochs;
     let repeats = match plan.repeats {
         1 => String::new(),
-        repeats => format!("; a server's CPU time is the least of {repeats} runs'"),
+        repeats => format!("; a server's CPU time is the minimum of {repeats} runs"),
     };
     let mut out = format!(
         "# {}\n\nK = {}, α = 50/K, β = 0.01, seed {}, {epochs} epochs. Bytes are all that would move between workers and \
-         servers, C_k too, without what a transport puts around them. \"Less\" is less than {} has. \"Heaviest\" is the \
-         heaviest server over the mean: by bytes and by CPU time, each in its worst epoch{repeats}. \"Plain\" is how many \
-         times as long the same rows, gains, documents and answers are as lists of 32-bit numbers.\n\n",
+         servers, with C_k, without the headers of a transport. \"Less\" is the reduction relative to {}. \"Heaviest\" is the \
+         heaviest server over the mean, by bytes and by CPU time, each in its worst epoch{repeats}. \"Plain\" is the size of \
+         the same rows, deltas, documents and answers as lists of 32-bit numbers, relative to our encoding.\n\n",
         plan.name, plan.topics, plan.seed, plan.beside
     );
     out.push_str(
-        "| corpus | tokens | parts | tokens a part | arm | servers | partitions | MB, epoch 1 | less | MB, all | less | \
-         heaviest, bytes | heaviest, time | plain, epoch 1 | plain, last | tokens pushed, last | log joint a token |\n\
+        "| corpus | tokens | shards | tokens per shard | arm | servers | partitions | MB, epoch 1 | less | MB, all | less | \
+         heaviest, bytes | heaviest, time | plain, epoch 1 | plain, last | tokens pushed, last | log joint per token |\n\
          |---|--:|--:|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for run in runs {
@@ -123,8 +123,8 @@ fn markdown(plan: &TrafficPlan, runs: &[TrafficRun]) -> String {
             "| {} | {tokens} | {} | {} | {} | {servers} | {partitions} | {:.1} | {} | {:.1} | {} | {:.3} | {:.3} | {:.2} | \
              {:.2} | {:.1} % | {} |",
             of.corpus,
-            of.parts,
-            tokens / u64::from(of.parts),
+            of.shards,
+            tokens / u64::from(of.shards),
             of.arm,
             first.bytes.total() as f64 / 1e6,
             percent(less_first),
@@ -152,8 +152,8 @@ fn markdown(plan: &TrafficPlan, runs: &[TrafficRun]) -> String {
 
 /// Encoded size of each kind of content relative to plain lists.
 fn encoding(runs: &[TrafficRun]) -> String {
-    let mut out = "\nMB of each kind of content, and how many times as long it is as lists of 32-bit numbers:\n\n\
-                   | corpus | parts | arm | epoch | rows | | gained | | documents | | answers | |\n\
+    let mut out = "\nMB by kind of content, and the size as lists of 32-bit numbers relative to it:\n\n\
+                   | corpus | shards | arm | epoch | rows | | gained | | documents | | answers | |\n\
                    |---|--:|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n"
         .to_owned();
     for TrafficRun { of, epochs, .. } in runs {
@@ -174,7 +174,7 @@ fn encoding(runs: &[TrafficRun]) -> String {
                 out,
                 "| {} | {} | {} | {epoch} {}|",
                 of.corpus,
-                of.parts,
+                of.shards,
                 of.arm,
                 cells.concat()
             );
@@ -189,11 +189,11 @@ fn draw(plan: &TrafficPlan, runs: &[TrafficRun]) -> Vec<(String, Scene)> {
         PALETTE[plan.arm.keys().position(|name| name == arm).unwrap_or(0) % PALETTE.len()]
     };
     for corpus in &plan.corpora {
-        for &parts in &plan.parts {
+        for &shards in &plan.shards {
             let here =
-                || runs.iter().filter(|run| run.of.corpus == *corpus && run.of.parts == parts);
-            let name = format!("{corpus}-{parts}");
-            let note = format!("K = {}, {parts} parts of the documents", plan.topics);
+                || runs.iter().filter(|run| run.of.corpus == *corpus && run.of.shards == shards);
+            let name = format!("{corpus}-{shards}");
+            let note = format!("K = {}, {shards} shards of the documents", plan.topics);
             let chart =
                 |title: &str, y_label: &str, y_low, of: &dyn Fn(&EpochTraffic) -> Option<f64>| {
                     let curves = here().map(|run| Curve {
@@ -223,7 +223,7 @@ fn draw(plan: &TrafficPlan, runs: &[TrafficRun]) -> Vec<(String, Scene)> {
             let charts = [
                 (
                     "bytes",
-                    chart("Bytes an epoch", "MB", Some(0.0), &|e| megabytes(e.bytes.total())),
+                    chart("Bytes per epoch", "MB", Some(0.0), &|e| megabytes(e.bytes.total())),
                 ),
                 (
                     "heaviest",
@@ -233,7 +233,7 @@ fn draw(plan: &TrafficPlan, runs: &[TrafficRun]) -> Vec<(String, Scene)> {
                 ),
                 (
                     "plain",
-                    chart("Plain lists over our encoding", "times as long", Some(0.0), &|e| {
+                    chart("Plain lists over our encoding", "relative size", Some(0.0), &|e| {
                         Some(ratio(e))
                     }),
                 ),
@@ -257,7 +257,7 @@ fn draw_reduction(plan: &TrafficPlan, runs: &[TrafficRun]) -> Option<Scene> {
             let mut points: Vec<(f64, f64)> = of_arm
                 .filter_map(|run| {
                     let other = beside(plan, runs, run)?;
-                    Some((run.tokens as f64 / f64::from(run.of.parts), less(all(run), all(other))))
+                    Some((run.tokens as f64 / f64::from(run.of.shards), less(all(run), all(other))))
                 })
                 .collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -268,7 +268,7 @@ fn draw_reduction(plan: &TrafficPlan, runs: &[TrafficRun]) -> Option<Scene> {
     Chart {
         title: format!("Fewer bytes than {}", plan.beside),
         note: format!("K = {}, the first {} epochs", plan.topics, plan.epochs),
-        x_label: "tokens a part of the documents".to_owned(),
+        x_label: "tokens per shard of the documents".to_owned(),
         y_label: "less, %".to_owned(),
         x_scale: Scale::Log,
         y_low: Some(0.0),
@@ -286,9 +286,9 @@ mod tests {
     use crate::lab::Machine;
 
     #[test]
-    fn arms_are_compared_with_the_one_beside_them() {
+    fn arms_are_compared_with_the_reference_arm() {
         let plan: TrafficPlan = toml::from_str(
-            "name = \"x\"\ncorpora = [\"kos\"]\nparts = [2, 4]\nepochs = 2\n[arm.symmetric]\n[arm.other]",
+            "name = \"x\"\ncorpora = [\"kos\"]\nshards = [2, 4]\nepochs = 2\n[arm.symmetric]\n[arm.other]",
         )
         .unwrap();
         let runs: Vec<TrafficRun> = plan
@@ -296,7 +296,7 @@ mod tests {
             .into_iter()
             .map(|of| {
                 let rows =
-                    if of.arm == "other" { 600 } else { 1000 } * 1_000_000 / u64::from(of.parts);
+                    if of.arm == "other" { 600 } else { 1000 } * 1_000_000 / u64::from(of.shards);
                 let epoch = |epoch| EpochTraffic {
                     epoch,
                     bytes: Kinds { rows, ..Kinds::default() },

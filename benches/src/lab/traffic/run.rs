@@ -33,7 +33,7 @@ pub(super) fn run(
     let alpha = 50.0 / f64::from(of.topics);
     let spec = ModelSpec::new(of.topics, words, alpha.into(), BETA, of.seed)
         .map_err(|error| refuse(&error))?;
-    let options = of.options.options(of.parts, words);
+    let options = of.options.options(of.shards, words);
     let mut kept: Option<Vec<Watched>> = None;
     for repeat in 1..=of.repeats {
         let found = once(of, &corpus, &spec, &options, &refuse, &|line| {
@@ -83,8 +83,8 @@ fn once(
         let seconds = begun.elapsed().as_secs_f64();
         let (mut ended, servers) = tally.end(epoch, bytes, seconds);
         if epoch == of.epochs {
-            let judged = log_joint(&run, spec.alpha(), BETA).map_err(|error| refuse(&error))?;
-            ended.log_joint_per_token = Some(judged.total() / corpus.num_tokens() as f64);
+            let joint = log_joint(&run, spec.alpha(), BETA).map_err(|error| refuse(&error))?;
+            ended.log_joint_per_token = Some(joint.total() / corpus.num_tokens() as f64);
         }
         tell(&format!(
             "epoch {epoch} of {}, {:.1} MB, heaviest server {:.3} of the mean, {seconds:.1} s",

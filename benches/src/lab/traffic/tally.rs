@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn of_repeats_the_least_time_counts() {
+    fn the_minimum_of_repeats_counts() {
         let watched = |rows, seconds: &[f64]| {
             let bytes = Kinds { rows, ..Kinds::default() };
             let epoch = EpochTraffic { bytes, heaviest_seconds: 9.0, ..EpochTraffic::default() };
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_encoding_has_8_bytes_an_entry() {
+    fn a_plain_encoding_has_8_bytes_per_entry() {
         let document = Document { row: vec![(1, 2), (2, 2), (8, 1)], tokens: vec![(0, 1), (4, 8)] };
         let mut tally = Tally::new(2, || NOW.get());
         let none = Exchange {

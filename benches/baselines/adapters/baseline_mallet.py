@@ -1,8 +1,8 @@
 """MALLET: SparseLDA in Java, from its command line.
 
-It writes its state before an iteration, so that "state.5" is the state after four. Its clock is
-that of its processes from the end of loading on, without the writing of states, during which they
-are watched, and without the judging, during which they are halted.
+MALLET writes a state before an iteration, so "state.5" is the state after four. The clock is that of
+its processes after loading, without the time of writing states, which is observed, and without that
+of evaluation, during which the processes are halted.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ def run(lab, job):
         "optimize-interval": 0,
         "num-iterations": job["epochs"],
         "num-threads": job["threads"],
-        # 0 would be the time of day.
+        # The seed 0 stands for the time of day.
         "random-seed": job["seed"] % 2**31 or 1,
         "output-state-interval": every,
         "show-topics-interval": 0,
@@ -58,12 +58,12 @@ def run(lab, job):
         pass
     finally:
         training.program.kill()
-    clock = "All of the JVM but loading and writing; its own likelihood every 10 iterations is in."
+    clock = "All of the JVM without loading and writing; with its own likelihood every 10 iterations."
     lab.done(f"MALLET {version(mallet)}", options, clock, training.program.peak)
 
 
 def load(mallet, job, documents, present):
-    """Makes MALLET's own file of the corpus, a line a document; words are spelled as their ids."""
+    """Writes the corpus in MALLET's format; words are spelled as their ids."""
     text, corpus = (os.path.join(job["scratch"], f"corpus.{end}") for end in ("txt", "mallet"))
     with open(text, "w") as file:
         for d in present:
@@ -76,7 +76,7 @@ def load(mallet, job, documents, present):
 
 
 def read_state(path):
-    """(number among the documents that are not empty, word, topic) of every token."""
+    """Yields (number among the non-empty documents, word, topic) of every token."""
     with gzip.open(path, "rt") as file:
         for line in file:
             if not line.startswith("#"):
@@ -85,50 +85,50 @@ def read_state(path):
 
 
 def version(mallet):
-    """As its help says."""
+    """Returns the version in the help text."""
     said = subprocess.run([mallet], capture_output=True, text=True).stdout
     found = re.search(r"Mallet ([0-9][0-9.]*)", said)
     return found.group(1) if found else "of an unknown version"
 
 
 class Training:
-    """MALLET at work, and its clocks."""
+    """A run of MALLET, and its clocks."""
 
     def __init__(self, command):
-        # (CPU seconds, time of day) when loading was over; then moved on by what does not count.
+        # (CPU seconds, seconds of the clock) at the end of loading, plus the times that do not count.
         self.start = None
         self.loaded = threading.Event()
-        self.program = program.Program(command, self.hear)
+        self.program = program.Program(command, self.on_line)
 
     def now(self):
         return self.program.cpu(), time.monotonic()
 
-    def hear(self, running, line):
-        """The last it says before the first iteration is the number of tokens."""
+    def on_line(self, running, line):
+        """Starts the clocks: MALLET prints the number of tokens before the first iteration."""
         if line.startswith("total tokens:") and not self.loaded.is_set():
             self.start = (running.cpu(), time.monotonic())
             self.loaded.set()
 
     def leave_out(self, since):
-        """Does not count what was between then and now."""
+        """Excludes the time since `since`."""
         self.start = tuple(start + now - then
                            for start, now, then in zip(self.start, self.now(), since))
 
     def wait_for(self, path):
-        """Waits until a state is written, and does not count the writing."""
+        """Waits until a state is written, and excludes the time of writing."""
         program.wait_for(lambda: os.path.exists(path) or not self.program.running())
         if not os.path.exists(path):
             self.program.end()
             raise program.Failed(f"MALLET ended without writing {os.path.basename(path)}")
         if not self.loaded.is_set():
-            raise program.Failed("MALLET did not say 'total tokens:' when it had loaded the corpus")
+            raise program.Failed("MALLET did not print 'total tokens:' after loading the corpus")
         began = self.now()
         program.wait_for(lambda: not self.program.holds(path))
         self.leave_out(began)
 
     @contextlib.contextmanager
     def halted(self):
-        """Halts it, gives CPU seconds and seconds of training, and does not count the halt."""
+        """Halts MALLET, yields CPU and clock seconds of training, and excludes the halt."""
         with self.program.halted():
             since = self.now()
             yield tuple(now - start for now, start in zip(since, self.start))

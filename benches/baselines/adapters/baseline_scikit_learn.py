@@ -5,7 +5,7 @@ from sklearn.decomposition import LatentDirichletAllocation
 
 import lab as shared
 
-# Documents of a minibatch; the default of 128 is as good.
+# Documents per minibatch; the default of 128 gives about the same result.
 BATCH = 256
 
 
@@ -32,5 +32,5 @@ def run(lab, job):
         return shared.write_weights(job, epoch, model.components_)
 
     shared.train(lab, job, shared.evaluations(job), step, write)
-    clock = "Epochs are passes, each a partial_fit; the start is in the first."
+    clock = "Epochs are passes, each a partial_fit; the first one includes the initialization."
     lab.done(f"scikit-learn {sklearn.__version__}", options, clock)

@@ -1,8 +1,8 @@
 """WarpLDA by its authors, from its command line.
 
-It cannot go on from a state, and its seed is fixed; so each evaluation is a run from the start,
-after 1, 2, 4, ... times `evaluate-every` epochs. CPU time is that of its process between the first
-and the last iteration it prints, and the first as long as it says.
+It cannot continue from a state, and its seed is fixed, so each evaluation is a run from the start,
+after 1, 2, 4, ... times `evaluate-every` epochs. CPU time is that of its process between the first and
+the last iteration that it prints, plus the printed time of the first.
 """
 
 import os
@@ -47,12 +47,12 @@ def run(lab, job):
             epoch = shared.further(goals, training.cpu_seconds)
     except shared.Stop:
         pass
-    clock = "Its own likelihood is in. Each evaluation is a run from the start; its seed is fixed."
+    clock = "With its own likelihood. Each evaluation is a run from the start; its seed is fixed."
     lab.done("WarpLDA", {**options, "OMP_NUM_THREADS": job["threads"]}, clock, peak)
 
 
 def load(warplda, prefix, documents, present):
-    """Makes WarpLDA's own files of the corpus; gives our word of each of its words."""
+    """Writes the corpus in WarpLDA's format; returns the word id of each of its words."""
     text = f"{prefix}.txt"
     with open(text, "w") as file:
         for d in present:
@@ -60,7 +60,7 @@ def load(warplda, prefix, documents, present):
             file.write(f"{d} none {' '.join(tokens)}\n")
     tool = os.path.join(os.path.dirname(os.path.abspath(warplda)), "format")
     if not os.path.exists(tool):
-        raise program.Failed("not installed: there is no `format` beside LDA_WARPLDA")
+        raise program.Failed("not installed: there is no `format` next to LDA_WARPLDA")
     program.convert([tool, f"--input={text}", f"--prefix={prefix}"])
     os.remove(text)
     with open(f"{prefix}.vocab") as file:
@@ -68,7 +68,7 @@ def load(warplda, prefix, documents, present):
 
 
 def read_topics(path):
-    """(word, topic) of every token, document by document; words are WarpLDA's."""
+    """Yields (word, topic) of the tokens of each document, with word ids of WarpLDA."""
     with open(path) as file:
         for line in file:
             tokens = (token.split(":") for token in line.split()[1:])
@@ -76,15 +76,15 @@ def read_topics(path):
 
 
 class Training:
-    """One run, from its start to its end."""
+    """One run, from start to end."""
 
     def __init__(self, command, threads):
         self.threads = threads
         self.cpu_seconds = self.wall_seconds = self.peak = 0
         self.start = None
-        program.Program(command, self.hear).end()
+        program.Program(command, self.on_line).end()
 
-    def hear(self, running, line):
+    def on_line(self, running, line):
         found = ITERATION.match(line)
         if not found:
             return

@@ -1,8 +1,8 @@
 """Spark MLlib: expectation maximisation on a graph, in a JVM that pyspark starts.
 
-It cannot go on from a model, so each evaluation is a fit from the start, after 1, 2, 4, ... times
-`evaluate-every` iterations. It maximises where others sample, and wants both priors above 1: it is
-given ours and 1 more, which is the mode where ours is the mean.
+It cannot continue from a model, so each evaluation is a fit from the start, after 1, 2, 4, ... times
+`evaluate-every` iterations. It maximises the posterior and needs priors above 1. It gets the priors of
+the plan plus 1, whose mode is the mean under the plan's.
 """
 
 import os
@@ -35,7 +35,7 @@ def run(lab, job):
         .config("spark.ui.enabled", "false")
         .getOrCreate()
     )
-    # Without it, what an iteration is made of grows with every one.
+    # Without checkpoints, the lineage of an iteration grows with each iteration.
     session.sparkContext.setCheckpointDir(os.path.join(job["scratch"], "checkpoints"))
     rows = [(d, Vectors.sparse(words, document)) for d, document in enumerate(documents)]
     corpus = session.createDataFrame(rows, ["id", "features"]).repartition(job["threads"]).cache()
@@ -55,7 +55,7 @@ def run(lab, job):
             clock = shared.Clock()
             with clock:
                 model = LDA(maxIter=epoch, **options).fit(corpus)
-            # Expected counts, without the prior; a row a word.
+            # Expected counts without the prior, one row per word.
             weights = model.topicsMatrix().toArray().T + job["beta"]
             path = shared.write_weights(job, epoch, weights)
             lab.evaluated(epoch, clock.cpu_seconds, clock.wall_seconds, path)
@@ -64,6 +64,6 @@ def run(lab, job):
         pass
     peak = program.peak_of(psutil.Process())
     session.stop()
-    clock = "All of the JVM during a fit, JIT included. Each evaluation is a fit from the start."
+    clock = "All of the JVM during a fit, with JIT compilation. Each evaluation is a fit from the start."
     options["spark.driver.memory"] = memory
     lab.done(f"Spark {pyspark.__version__}", options, clock, peak)

@@ -1,7 +1,7 @@
 """tomotopy: collapsed Gibbs sampling, dense over topics, vectorised C++.
 
-It keeps K counts for each document, and for each word once and once more a worker. Where that does
-not fit the memory, it is not started: the system would end it, or something else, in the middle.
+It stores K counts per document, per word, and per word and worker. If they do not fit the available
+memory, it is not started, because the system would kill it, or another process, during the run.
 """
 
 import sys
@@ -17,7 +17,7 @@ def run(lab, job):
     needed = 4 * job["topics"] * (len(documents) + words * (1 + job["threads"]))
     free = psutil.virtual_memory().available
     if needed > free:
-        sys.exit(f"its dense counts need {needed / 2**30:.1f} GiB, and {free / 2**30:.1f} are free")
+        sys.exit(f"its dense counts need {needed / 2**30:.1f} GiB, but {free / 2**30:.1f} GiB are free")
     options = {
         "k": job["topics"],
         "alpha": job["alpha"],
@@ -28,10 +28,10 @@ def run(lab, job):
     }
     model = tomotopy.LDAModel(**options)
     model.optim_interval = 0
-    # It has no empty documents.
+    # tomotopy rejects empty documents.
     for document in filter(None, documents):
         model.add_doc([str(word) for word, count in document for _ in range(count)])
-    # The start: topics are drawn, nothing is sampled.
+    # Draws the initial topics without sampling.
     model.train(0, workers=job["threads"])
     spelled = [int(word) for word in model.used_vocabs]
 
@@ -40,7 +40,7 @@ def run(lab, job):
         return zip(spellings, document.topics.tolist())
 
     def write(epoch):
-        # In the order they were added; version 0.14 has them in no other way.
+        # The documents are in the order of `add_doc`; version 0.14 has no other access.
         trained = map(topics_of, model.docs)
         rows = [next(trained) if document else () for document in documents]
         return shared.write_assignments(job, epoch, words, rows)
@@ -51,4 +51,4 @@ def run(lab, job):
     shared.train(lab, job, [0, *shared.evaluations(job)], step, write)
     options.update(optim_interval=0, workers=job["threads"], isa=tomotopy.isa)
     version = f"tomotopy {tomotopy.__version__}"
-    lab.done(version, options, "Its V is the words it has seen.")
+    lab.done(version, options, "Its V is the number of words with tokens.")

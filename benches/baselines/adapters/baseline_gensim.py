@@ -5,7 +5,7 @@ from gensim.models import LdaModel, LdaMulticore
 
 import lab as shared
 
-# Documents of a minibatch. The default of 2,000 makes two updates a pass on a small corpus.
+# Documents per minibatch. The default of 2,000 makes two updates per pass on a small corpus.
 CHUNK = 256
 
 
@@ -23,7 +23,7 @@ def run(lab, job):
     }
     kind = LdaModel
     if job["threads"] > 1:
-        # Its workers do the inference, the parent the rest.
+        # The workers infer; the parent process updates.
         kind = LdaMulticore
         options["workers"] = job["threads"]
     model = kind(id2word={word: str(word) for word in range(words)}, **options)
