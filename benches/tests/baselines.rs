@@ -202,7 +202,7 @@ fn wrong_baselines_have_their_rows(directory: &Path, arguments: &str) {
         row.to_owned()
     };
     assert!(row("gensim").contains("gensim: MemoryError: out of luck"), "{table}");
-    assert!(row("spark").contains("took longer than the timeout"), "{table}");
+    assert!(row("spark").contains("exceeded the timeout"), "{table}");
     assert!(row("mallet").contains("not installed: set LDA_MALLET to its executable"), "{table}");
     assert!(row("warplda").contains("line 2, document 0: "), "{table}");
     assert!(row("tomotopy").contains("| 1 |") && !row("tomotopy").contains("failed"), "{table}");
