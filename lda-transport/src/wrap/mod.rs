@@ -1,4 +1,4 @@
-//! Wrappers around transports that count, log, delay, break or record frames.
+//! Wrappers around transports that count, log or break frames.
 //!
 //! Each wraps any [`Transport`](crate::Transport) and implements the trait, so wrappers can be
 //! nested.
@@ -14,9 +14,7 @@
     not(feature = "tracing"),
     doc = "| `Logging` (feature `tracing`) | emits `tracing` events for frames and peers | yes |"
 )]
-//! | [`Delaying`] | delays arrivals | yes |
 //! | [`Failing`] | loses, duplicates or corrupts frames and disconnects peers, by a seed | no, on purpose |
-//! | [`Recording`] | records everything, for [`Replaying`] | yes |
 //! | [`Spinning`] | polls for a while before it sleeps | yes |
 //!
 //! ```
@@ -69,13 +67,9 @@ macro_rules! inner_does {
 }
 
 mod counting;
-mod delaying;
 mod failing;
 #[cfg(feature = "tracing")]
 mod logging;
-mod record;
-mod recording;
-mod replaying;
 mod spinning;
 
 /// Returns the end of a wait; `None` if it is unlimited or beyond the range of `Instant`.
@@ -89,11 +83,7 @@ fn end_of(wait: crate::Wait) -> Option<std::time::Instant> {
 }
 
 pub use counting::{Count, Counting, Counts, Traffic};
-pub use delaying::Delaying;
 pub use failing::{Failing, Faults};
 #[cfg(feature = "tracing")]
 pub use logging::Logging;
-pub use record::{Entry, Happened, Log, LogError};
-pub use recording::{Recording, RecordingStatus};
-pub use replaying::{Differences, Replaying};
 pub use spinning::Spinning;
