@@ -11,7 +11,7 @@ pub const MAX_PASSES: u8 = 64;
 /// Largest number of [proposals per token](Hybrid::mh_steps).
 pub const MAX_STEPS: u16 = 64;
 
-/// Which rows workers pull.
+/// Policy for pulling rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Routing {
@@ -24,7 +24,7 @@ pub enum Routing {
     Push,
 }
 
-/// Which documents WarpLDA samples instead of F+LDA, and how. By default none.
+/// Documents that WarpLDA samples instead of F+LDA, and its parameter. By default there are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hybrid {
     /// Documents with more tokens than this are long, and WarpLDA samples them.
@@ -71,11 +71,11 @@ pub struct Options {
     pub servers: u32,
     /// Assignment of words to servers. Default: [`Partitioner::Balanced`].
     pub partitioner: Partitioner,
-    /// Which rows workers pull. Default: [`Routing::Cheapest`].
+    /// Policy for pulling rows. Default: [`Routing::Cheapest`].
     pub routing: Routing,
     /// Documents with more tokens than this are not pushed. Default: 65,536.
     pub max_pushed_len: u32,
-    /// Which documents WarpLDA samples; these are not pushed either. Default: none.
+    /// Documents that WarpLDA samples; these are not pushed either. Default: none.
     pub hybrid: Hybrid,
     /// How often the tokens of a partition are sampled while its rows are on the worker, 1 to
     /// [`MAX_PASSES`]. More passes move no more bytes, but take more time per epoch.

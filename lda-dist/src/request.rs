@@ -1,95 +1,99 @@
-//! What workers ask of servers, as bytes.
+//! Encoding of requests from workers to servers.
 //!
 //! ```text
-//! byte 0       what is asked: 0 join, 1 sizes, 2 pull, 3 push, 4 gained
-//! bytes 1–2    shard, the lower byte first, as all numbers here
+//! byte 0       kind: 0 join, 1 sizes, 2 pull, 3 push, 4 deltas
+//! bytes 1–2    shard, little-endian like all numbers here
 //! bytes 3–4    slice of a partition
 //! bytes 5–8    epoch
 //! bytes 9–10   round
 //! bytes 11–14  attempt
 //!
-//! join     the words that the shard has, as a row (`wire`) of their places in the partition, a 1 each;
-//!          then of each the row of what it has              → nothing
-//! sizes                                                     → a byte a word: how long its row is
-//! pull     a bit a word, 1 where it is pulled               → the rows of these
-//! push     documents (`wire`), words by their places
-//!          among the shard's                                → their answer
-//! gained   a bit a word as in pull; what each has gained    → nothing
+//! body                                                       → reply
+//! join     the shard's words: a row (`wire`) of their
+//!          places in the partition, each with count 1;
+//!          then the row of the shard's counts of each word   → empty
+//! sizes    empty                                             → one byte per word: the size of its row
+//! pull     one bit per word, 1 if it is pulled               → the rows of these words
+//! push     documents (`wire`) whose words are indices
+//!          among the shard's words                           → their answer
+//! deltas   bits as in pull; the delta of each of these rows  → empty
 //! ```
 //!
-//! Rows are of the slice's topics, which count from 0 in it. Nothing is pushed to one of several slices.
+//! Rows have the topics of the slice, which are numbered from 0 in it. Tokens are never pushed to
+//! one of several slices.
 //!
-//! The bits of a byte are filled from the lowest, those behind the last word are 0. A size of up to 15 bytes is the
-//! byte; 16 + 8 (e − 1) + m stands for (8 + m) 2^e, into which sizes are rounded up.
+//! Bits fill a byte from the lowest, and bits after the last word are 0. A size of up to 15 bytes
+//! is the byte itself; 16 + 8 (e − 1) + m means (8 + m) 2^e, to which sizes are rounded up.
 
 use thiserror::Error;
 
 use crate::route::Route;
 use crate::spec::Round;
 
-/// What is asked.
+/// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A shard says which words it has, and how many tokens of which topic.
+    /// A shard sends its words and its counts of them.
     Join,
-    /// How long rows are.
+    /// Request for the sizes of rows.
     Sizes,
-    /// Rows.
+    /// Request for rows.
     Pull,
-    /// New topics for tokens.
+    /// Request to sample tokens.
     Push,
-    /// What rows have gained is to be added.
+    /// Deltas to add to rows.
     PushDeltas,
 }
 
 const KINDS: [Kind; 5] = [Kind::Join, Kind::Sizes, Kind::Pull, Kind::Push, Kind::PushDeltas];
 
 impl Kind {
-    /// What a request's first byte says; none where it is that of something else.
+    /// Returns the kind that a first byte names.
     pub(crate) fn of(byte: u8) -> Option<Self> {
         KINDS.get(usize::from(byte)).copied()
     }
 }
 
-/// What a request is about.
+/// Header of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHeader {
-    /// Whose tokens.
+    /// Shard of the tokens.
     pub shard: u16,
-    /// Of which words and topics: a slice of a partition, which has the partition's number if it is the only one.
+    /// Slice of the words and topics. It has the partition's number if it is the partition's only
+    /// one.
     pub slice: u16,
-    /// When.
+    /// Round of the request.
     pub round: Round,
 }
 
-/// Bytes that are no request.
+/// Bytes that are not a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum HeadError {
-    /// They end too early.
-    #[error("a request of {bytes} bytes")]
+    /// The request ends within the header.
+    #[error("a request of {bytes} bytes is shorter than its header")]
     Truncated {
-        /// How many there are.
+        /// Bytes of the request.
         bytes: usize,
     },
-    /// Of a kind that there is not.
-    #[error("a request of kind {byte}")]
+    /// There is no such kind.
+    #[error("unknown kind of request: {byte}")]
     Kind {
-        /// Which.
+        /// The first byte.
         byte: u8,
     },
-    /// Not a bit a word.
-    #[error("bits of other words than {words}")]
+    /// The routes do not have exactly one bit per word.
+    #[error("routes are not one bit for each of {words} words")]
     Bits {
-        /// How many there are.
+        /// Number of words.
         words: usize,
     },
 }
 
-/// Writes what a request begins with.
+/// Writes the header of a request.
 pub fn begin(kind: Kind, header: &RequestHeader, to: &mut Vec<u8>) {
     let RequestHeader { shard, slice, round } = *header;
-    to.push(KINDS.iter().position(|other| *other == kind).expect("all are listed") as u8);
+    to.push(KINDS.iter().position(|other| *other == kind).expect("KINDS lists all kinds") as u8);
     to.extend(shard.to_le_bytes());
     to.extend(slice.to_le_bytes());
     to.extend(round.epoch.to_le_bytes());
@@ -97,7 +101,7 @@ pub fn begin(kind: Kind, header: &RequestHeader, to: &mut Vec<u8>) {
     to.extend(round.attempt.to_le_bytes());
 }
 
-/// Reads it; what is left is the rest.
+/// Reads the header; returns the body with it.
 ///
 /// # Errors
 /// [`HeadError`].
@@ -117,7 +121,7 @@ pub fn read(request: &[u8]) -> Result<(Kind, RequestHeader, &[u8]), HeadError> {
     Ok((kind, RequestHeader { shard, slice, round }, rest))
 }
 
-/// Writes which words are pulled.
+/// Writes routes, one bit per word.
 pub fn put_routes(routes: &[Route], to: &mut Vec<u8>) {
     to.extend(routes.chunks(8).map(|routes| {
         let bits = routes.iter().enumerate();
@@ -125,7 +129,7 @@ pub fn put_routes(routes: &[Route], to: &mut Vec<u8>) {
     }));
 }
 
-/// Reads it, of so many words; what is left is the rest.
+/// Reads the routes of `words` words; returns the rest of the body.
 ///
 /// # Errors
 /// [`HeadError::Bits`].
@@ -145,19 +149,19 @@ pub fn take_routes<'a>(
     Ok(rest)
 }
 
-/// A size as a byte.
+/// Encodes a size as a byte, rounded up.
 pub fn size_byte(size: u32) -> u8 {
     let exponent = (u32::BITS - size.leading_zeros()).saturating_sub(4);
     if exponent == 0 {
         return size as u8;
     }
     let rounded = size.div_ceil(1 << exponent);
-    // A size just below a power of two is rounded up to it, the first of the next sixteenth.
+    // A size just below a power of two is rounded up to it: the first value of the next exponent.
     let (leading, exponent) = if rounded == 16 { (8, exponent + 1) } else { (rounded, exponent) };
     (16 + 8 * (exponent - 1) + leading - 8) as u8
 }
 
-/// The size that a byte stands for; the largest is above any.
+/// Decodes a size; bytes from 240 on are `u32::MAX`.
 pub fn size_of_byte(byte: u8) -> u32 {
     if byte < 16 {
         return byte.into();

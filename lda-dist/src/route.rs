@@ -1,14 +1,16 @@
-//! Whether a word's row is pulled to the worker, or its tokens are pushed to the server (LDA*, section 4.1).
+//! Routes: whether a word's row is pulled to the worker, or its tokens are pushed to the server
+//! (LDA*, section 4.1).
 //!
-//! A frequent word's row is shared by many tokens and is worth its bytes; a rare word has few tokens, and the rows of
-//! their documents may be shorter than its own. But a document's row is sent once for all of its words that are pushed
-//! to the same server, so what a word costs depends on what becomes of the others. Each pushed word bears an equal
-//! share of the rows of its documents. We begin with all words that may be pushed, and leave out those that cost more
-//! that way than pulled, until there is none: each time one goes the others' shares grow, so that it ends. What is left
-//! costs less pushed than pulled, word by word and so in all.
+//! A frequent word's row is shared by many tokens and worth its bytes. A rare word has few tokens,
+//! and the rows of their documents may be shorter than its own. But a document's row is sent once
+//! for all of its words that are pushed to the same server, so the cost of a word depends on the
+//! routes of the others. Each pushed word bears an equal share of the rows of its documents. The
+//! algorithm starts with all words that may be pushed, and repeatedly removes those that cost more
+//! pushed than pulled. Removing a word increases the shares of the others, so the process ends.
+//! Each remaining word costs less pushed than pulled, and so do all together.
 //!
-//! The tokens of a long document are sampled by WarpLDA on the worker, which takes the word's row: a word with one is
-//! pulled, and its other tokens with it.
+//! The tokens of a long document are sampled by WarpLDA on the worker, which needs the word's row.
+//! So a word with such tokens is pulled, and its other tokens are sampled with it.
 //!
 //! ```
 //! use lda_dist::route::{Document, Route, Words, route};
@@ -19,57 +21,57 @@
 //! assert_eq!(route(&words, &documents), [Route::Push, Route::Pull]);
 //! ```
 
-/// What becomes of a word.
+/// Route of a word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// Its row comes to the worker.
+    /// The row moves to the worker.
     Pull,
-    /// Its tokens go to the server.
+    /// The tokens move to the server.
     Push,
 }
 
-/// Words of one partition, which all lie on one server, and where they occur on one worker.
+/// Words of one partition with their occurrences in one shard.
 #[derive(Clone, Copy, Debug)]
 pub struct Words<'a> {
-    /// Where each word's documents begin, and their number.
+    /// First entry of each word in `documents`, and the end.
     pub starts: &'a [usize],
-    /// Documents of each word, any numbers of [`Document`]s, each once a word.
+    /// Documents of each word, as indices of [`Document`]s, each once per word.
     pub documents: &'a [u32],
-    /// How many tokens of the word each has.
+    /// Tokens of the word in each of these documents.
     pub tokens: &'a [u32],
-    /// Bytes of each word's row, there, and of what is added to it, back.
+    /// Bytes of each word's row to the worker, and of its delta back.
     pub pulled: &'a [u32],
 }
 
-/// A document as far as it is sent.
+/// A document, as far as its size matters.
 #[derive(Clone, Copy, Debug)]
 pub struct Document {
     /// Bytes of its row.
     pub row: u32,
-    /// Bits of a token, there and back.
+    /// Bits per token to the server and back.
     pub token_bits: u32,
-    /// Whether it is short enough that its tokens are sampled alike on either side.
+    /// Whether its tokens may be sampled on the server.
     pub may_be_pushed: bool,
 }
 
-/// About how many bits a token takes of a document of this length, there and back: which word, which of the
-/// document's topics, and whether it has changed.
+/// Approximate bits per token of a document of this length, to the server and back: the word, its
+/// topic among those of the document, and whether it has changed.
 pub fn token_bits(length: u32) -> u32 {
     let topic = u32::BITS - length.max(1).leading_zeros();
     8 + topic + 2 + topic / 2
 }
 
-/// Parts of a byte that shares are reckoned in.
+/// Resolution of shares: parts per byte.
 const PARTS: u64 = 1 << 16;
 
-/// What becomes of each word.
+/// Chooses the route of each word.
 ///
 /// # Panics
-/// If `words` do not fit together, or name a document that there is not.
+/// If the fields of `words` do not fit together, or name a document that does not exist.
 pub fn route(words: &Words<'_>, documents: &[Document]) -> Vec<Route> {
     let Words { starts, documents: of_words, tokens, pulled } = *words;
     let count = pulled.len();
-    assert_eq!(starts.len(), count + 1, "a beginning a word, and the end");
+    assert_eq!(starts.len(), count + 1, "one start per word, and the end");
     assert!(starts[count] == of_words.len() && of_words.len() == tokens.len(), "documents by word");
     let places = |word: usize| starts[word]..starts[word + 1];
     let document = |place: usize| documents[of_words[place] as usize];
@@ -79,12 +81,12 @@ pub fn route(words: &Words<'_>, documents: &[Document]) -> Vec<Route> {
             if may { Route::Push } else { Route::Pull }
         })
         .collect();
-    // Words that are pushed, of each document.
+    // Number of pushed words of each document.
     let mut sharers = vec![0u32; documents.len()];
     for word in (0..count).filter(|&word| routes[word] == Route::Push) {
         places(word).for_each(|at| sharers[of_words[at] as usize] += 1);
     }
-    // Rounded up, so that shares are no less than the whole.
+    // Rounded up, so that the shares sum to at least the whole.
     let share = |row: u32, sharers: u32| u64::from(row) * PARTS / u64::from(sharers.max(1)) + 1;
     let mut shares: Vec<u64> =
         documents.iter().zip(&sharers).map(|(it, &sharers)| share(it.row, sharers)).collect();
@@ -96,7 +98,7 @@ pub fn route(words: &Words<'_>, documents: &[Document]) -> Vec<Route> {
         places(word).map(of_place).sum()
     };
     loop {
-        // All are judged by the same shares: in which order does not matter.
+        // All words of a pass are compared with the same shares, so their order does not matter.
         let dear: Vec<usize> = (0..count)
             .filter(|&word| routes[word] == Route::Push)
             .filter(|&word| cost(word, &shares) >= u64::from(pulled[word]) * PARTS)
@@ -115,10 +117,10 @@ pub fn route(words: &Words<'_>, documents: &[Document]) -> Vec<Route> {
     }
 }
 
-/// Bytes that a partition takes with these routes, by the sizes that they were chosen by.
+/// Bytes that a partition moves with these routes, by the sizes on which they were based.
 ///
 /// # Panics
-/// As [`route`].
+/// See [`route`].
 pub fn bytes(words: &Words<'_>, documents: &[Document], routes: &[Route]) -> u64 {
     let Words { starts, documents: of_words, tokens, pulled } = *words;
     let mut sent = vec![false; documents.len()];
@@ -197,7 +199,7 @@ mod tests {
             let all = vec![Route::Pull; routes.len()];
             let cost = |routes: &[Route]| bytes(&case.words(), &case.documents, routes);
             prop_assert!(cost(&routes) <= cost(&all));
-            // None of those that are pushed would be better pulled, all else as it is.
+            // No pushed word would be cheaper pulled, with all others unchanged.
             for word in 0..routes.len() {
                 let mut other = routes.clone();
                 other[word] = Route::Pull;
@@ -214,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_row_that_is_sent_anyway_costs_the_next_word_nothing() {
-        // Alone neither is worth the row of 100; together they are.
+        // Neither word alone is worth the row of 100 bytes; together they are.
         let documents = [Document { row: 100, token_bits: 8, may_be_pushed: true }];
         let words =
             Words { starts: &[0, 1, 2], documents: &[0, 0], tokens: &[1, 1], pulled: &[60, 60] };
@@ -238,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "a beginning a word")]
+    #[should_panic(expected = "one start per word")]
     fn words_that_do_not_fit_are_refused() {
         route(&Words { starts: &[0], documents: &[], tokens: &[], pulled: &[1] }, &[]);
     }

@@ -1,14 +1,16 @@
-//! The rows of C_w that a server has, of one partition.
+//! Rows of C_w of one partition on a server.
 //!
-//! Rows lie as they travel ([`RowCode`]): a row that is pulled is copied and no more, a thousand times an epoch, and is
-//! made anew once. What workers add is kept aside until its round ends, so that all that is pulled in a round is as of
-//! one moment, whoever comes first.
+//! Rows are stored in their wire format ([`RowCode`]): a row is copied when it is pulled, which
+//! happens a thousand times per epoch, and re-encoded once per round. Deltas are kept apart until
+//! their round ends, so all pulls of a round read the rows of one moment, in whatever order they
+//! arrive.
 //!
-//! Where rounds overlap, what one adds is not yet to be seen in the next, which is on already: rows are there in some
-//! **versions**, one for each round that has ended, as long as somebody may ask for it.
+//! With overlapping rounds, a round must not see the deltas of its predecessor, so rows are
+//! multi-versioned: one **version** per round that has ended, as long as an open round reads it.
 //!
-//! Memory: of each version the rows' bytes and 8 bytes a word; and 16 bytes for each (word, topic) that has changed in
-//! a round that is on, or twice that before what is of the same topic is brought together.
+//! Memory: the encoded rows of each version and 8 bytes per word; and 16 bytes for each (word,
+//! topic) that has changed in an open round, or twice that before deltas of the same topic are
+//! merged.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -18,60 +20,60 @@ use thiserror::Error;
 use crate::spec::Round;
 use crate::wire::{RowCode, WireError};
 
-/// Changes that are kept before they are first brought together.
+/// Deltas of a round before they are first merged.
 const FEW: usize = 1 << 16;
 
-/// Counts that cannot be: what a peer has sent is not of this state.
+/// A delta that does not fit the rows: a peer has sent a message of another state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RowStoreError {
-    /// A count below 0, or beyond 32 bits.
+    /// A count would be negative, or exceed 32 bits.
     #[error("topic {topic} of word {word} would have {tokens} tokens")]
     Count {
-        /// In its partition.
+        /// Index of the word in its partition.
         word: u32,
-        /// Topic.
+        /// The topic.
         topic: u32,
-        /// Tokens.
+        /// The count that would result.
         tokens: i64,
     },
-    /// A word beyond the last.
+    /// The partition has no such word.
     #[error("word {word} of a partition of {words}")]
     Word {
-        /// Which.
+        /// Index of the word.
         word: u32,
-        /// How many there are.
+        /// Number of words.
         words: usize,
     },
 }
 
-/// The rows of one partition's words, which have numbers of their own from 0 on.
+/// Rows of one partition's words, which are numbered from 0.
 #[derive(Clone, Debug)]
 pub struct RowStore {
     code: RowCode,
     words: usize,
-    /// Rows after so many rounds; the last are those of now.
+    /// Versions of the rows, named by the number of rounds that had ended; the last one is current.
     versions: VecDeque<(u64, Encoded)>,
-    /// Rounds that have ended.
+    /// Number of rounds that have ended.
     ended: u64,
-    /// Of rounds that are on.
+    /// Deltas of open rounds.
     changes: BTreeMap<Round, Changes>,
 }
 
-/// Rows, one behind the other.
+/// Encoded rows, concatenated.
 #[derive(Clone, Debug)]
 struct Encoded {
-    /// Where each row begins, and the end.
+    /// Start of each row, and the end.
     starts: Vec<u64>,
     bytes: Vec<u8>,
 }
 
-/// What rows gain in a round.
+/// Deltas of a round.
 #[derive(Clone, Debug, Default)]
 struct Changes {
-    /// (word, topic, tokens gained).
+    /// (word, topic, change of the count).
     all: Vec<(u32, u32, i64)>,
-    /// So many, from the front, are in order and each of a topic of its own.
+    /// Length of the prefix that is sorted and has distinct (word, topic) pairs.
     merged: usize,
 }
 
@@ -85,7 +87,7 @@ impl Encoded {
 
 impl Changes {
     fn merge(&mut self) {
-        // Stable, which finds what is in order already.
+        // PERF: a stable sort, which recognises the sorted prefix.
         self.all.sort_by_key(|&(word, topic, _)| (word, topic));
         self.all.dedup_by(|next, kept| {
             let same = (next.0, next.1) == (kept.0, kept.1);
@@ -100,7 +102,7 @@ impl Changes {
 }
 
 impl RowStore {
-    /// Of so many words with rows of K topics, which are empty.
+    /// Empty rows of K topics, for this number of words.
     ///
     /// # Panics
     /// If there are no topics.
@@ -114,12 +116,12 @@ impl RowStore {
         Self { code, words, versions, ended: 0, changes: BTreeMap::new() }
     }
 
-    /// Words.
+    /// Number of words.
     pub fn num_words(&self) -> usize {
         self.words
     }
 
-    /// Rounds that have ended: the number of the last version.
+    /// Number of rounds that have ended, which names the current version.
     pub fn version(&self) -> u64 {
         self.ended
     }
@@ -130,7 +132,7 @@ impl RowStore {
         found.expect("a version that was not forgotten")
     }
 
-    /// A word's row in a version, as it travels.
+    /// Encoded row of a word in a version.
     ///
     /// # Panics
     /// If there is no such word, or if the version was [forgotten](Self::forget).
@@ -138,7 +140,7 @@ impl RowStore {
         self.at(version).row(word)
     }
 
-    /// A word's row of now.
+    /// Decodes the current row of a word.
     ///
     /// # Panics
     /// If there is no such word.
@@ -146,7 +148,7 @@ impl RowStore {
         self.read(self.ended, word, row);
     }
 
-    /// A word's row of now, behind what `row` has.
+    /// Appends the current row of a word to `row`.
     ///
     /// # Panics
     /// If there is no such word.
@@ -155,7 +157,7 @@ impl RowStore {
         self.code.decode_behind(encoded, row).expect("rows that were written here");
     }
 
-    /// A word's row in a version.
+    /// Decodes the row of a word in a version.
     ///
     /// # Panics
     /// If there is no such word, or if the version was [forgotten](Self::forget).
@@ -164,7 +166,7 @@ impl RowStore {
         read.expect("rows that were written here");
     }
 
-    /// Adds to a word's row, from the end of this round on.
+    /// Adds a delta to a word's row, which takes effect when the round ends.
     ///
     /// # Errors
     /// [`RowStoreError::Word`].
@@ -172,28 +174,29 @@ impl RowStore {
         &mut self,
         round: Round,
         word: u32,
-        gained: &[(u32, i32)],
+        delta: &[(u32, i32)],
     ) -> Result<(), RowStoreError> {
         if word as usize >= self.num_words() {
             return Err(RowStoreError::Word { word, words: self.num_words() });
         }
         let changes = self.changes.entry(round).or_default();
-        changes.all.extend(gained.iter().map(|&(topic, by)| (word, topic, i64::from(by))));
+        changes.all.extend(delta.iter().map(|&(topic, by)| (word, topic, i64::from(by))));
         if changes.all.len() >= FEW.max(changes.merged * 2) {
             changes.merge();
         }
         Ok(())
     }
 
-    /// Ends a round: rows of the next version have what was added to them in it. `totals` are added to, by topic.
+    /// Ends a round: makes a version that contains its deltas. Adds the deltas of each topic to
+    /// `totals`.
     ///
     /// # Errors
-    /// [`RowStoreError::Count`], and then all is as it was.
+    /// [`RowStoreError::Count`]; then nothing has changed.
     ///
     /// # Panics
-    /// If `totals` are not K.
+    /// If `totals` does not have K entries.
     pub fn end_round(&mut self, round: Round, totals: &mut [i64]) -> Result<(), RowStoreError> {
-        assert_eq!(totals.len(), self.code.topics() as usize, "a total a topic");
+        assert_eq!(totals.len(), self.code.topics() as usize, "one total per topic");
         let changes = self.changes.entry(round).or_default();
         changes.merge();
         let changes = &self.changes[&round].all;
@@ -209,7 +212,7 @@ impl RowStore {
         Ok(())
     }
 
-    /// Rows of now with these changes.
+    /// The current rows with these changes.
     fn after(&self, changes: &[(u32, u32, i64)]) -> Result<Encoded, RowStoreError> {
         let now = self.at(self.ended);
         let (mut starts, mut bytes) = (vec![0], Vec::with_capacity(now.bytes.len()));
@@ -229,7 +232,7 @@ impl RowStore {
         Ok(Encoded { starts, bytes })
     }
 
-    /// Nobody asks for versions before this one any more.
+    /// Frees versions that are older than this one, which no open round reads.
     pub fn forget(&mut self, version: u64) {
         while self.versions.get(1).is_some_and(|&(next, _)| next <= version) {
             self.versions.pop_front();
@@ -244,7 +247,7 @@ impl RowStore {
     }
 }
 
-/// A row and what it gains, both ascending.
+/// Adds changes to a row, both with topics ascending.
 fn add(
     row: &[(u32, u32)],
     changes: &[(u32, u32, i64)],
@@ -306,14 +309,14 @@ mod tests {
             kept in 1..4usize,
         ) {
             let mut store = RowStore::new(TOPICS, 6);
-            // What is added in a round after the last is of no matter.
+            // A delta of a later round has no effect.
             store.add(round(9), 3, &[(1, 5)]).unwrap();
             let mut plain = vec![Plain::new()];
             let mut totals = vec![0; TOPICS as usize];
             for (number, changes) in rounds.iter().enumerate() {
                 let mut now = plain[number].clone();
                 for &(word, topic, by) in changes {
-                    // Every second round takes away what is there.
+                    // Every second round subtracts.
                     let there = now.get(&(word, topic)).copied().unwrap_or(0);
                     let by = if number % 2 == 1 { -(there.min(1) as i32) } else { by };
                     if by != 0 {
@@ -359,7 +362,7 @@ mod tests {
         let mut row = Vec::new();
         store.row(1, &mut row);
         assert_eq!(row, [(3, 2)]);
-        // Another node takes it back.
+        // Another worker compensates for it.
         store.add(round(1), 1, &[(3, 3)]).unwrap();
         store.end_round(round(1), &mut totals).unwrap();
         assert_eq!(totals, [1, 0, 0, 2]);

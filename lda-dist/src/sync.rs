@@ -43,8 +43,8 @@ impl SyncMode {
         self.open_from(oldest, rounds).any(|open| open == round)
     }
 
-    /// Of the last `reported` rounds whose deltas a shard has sent, the number whose deltas are in
-    /// the totals of the round that starts now. These are the oldest ones.
+    /// Number of rounds whose own deltas are in the totals of the round that starts now, among the
+    /// last `reported` rounds whose deltas a shard has sent. These are the oldest ones.
     pub fn own_updates_seen(self, reported: usize) -> usize {
         reported.saturating_sub(self.max_open() - 1)
     }

@@ -28,7 +28,7 @@ use crate::shard::{AnswerError, Plan, Shard, TransferStats};
 use crate::spec::{ModelSpec, Round};
 use crate::wire::{Document, PushCode};
 
-/// What is the same for all trips of a run.
+/// Inputs that all trips of a run share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TripContext<'a> {
     pub spec: &'a ModelSpec,

@@ -1,17 +1,17 @@
-//! Which worker has which shards.
+//! Assignment of shards to workers.
 
 use std::sync::Arc;
 
 use crate::config::ConfigError;
 
-/// Which worker has which shards.
+/// Assignment of shards to workers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Assignment {
-    /// Each has a run of them, and about as many.
+    /// Each worker has a run of consecutive shards, and about as many as the others.
     #[default]
     Runs,
-    /// The worker of each shard, as of [`assign`](crate::locality::assign).
+    /// Worker of each shard, for example from [`assign`](crate::locality::assign).
     Each(Arc<[u32]>),
 }
 
@@ -22,7 +22,7 @@ impl From<Vec<u32>> for Assignment {
 }
 
 impl Assignment {
-    /// Whether so many shards have a worker each, of so many, and each worker has one.
+    /// Checks that every shard has a worker that exists, and that every worker has a shard.
     pub(super) fn check(&self, shards: u16, workers: u32) -> Result<(), ConfigError> {
         let Self::Each(of) = self else { return Ok(()) };
         if of.len() != usize::from(shards) {
@@ -39,7 +39,7 @@ impl Assignment {
         }
     }
 
-    /// Those of a worker, ascending.
+    /// Shards of a worker, ascending.
     pub(super) fn shards(&self, worker: u32, shards: u16, workers: u32) -> Vec<u16> {
         match self {
             Self::Runs => {

@@ -1,4 +1,4 @@
-//! What a server or worker tells the master.
+//! Messages from a server or worker to the master.
 
 use lda_transport::rpc::{Outcome, RequestId, RequestKind};
 
@@ -6,18 +6,18 @@ use super::control::Control;
 use super::request_queue::RequestQueue;
 use super::{Failed, MASTER, Port, Setup, outcome};
 
-/// The way to the master, whichever is there now.
+/// Connection to the master, across its restarts.
 #[derive(Debug, Default)]
 pub(super) struct Link {
     requests: RequestQueue<()>,
-    /// Of the master that knows of this node.
+    /// Incarnation of the master that knows this node.
     incarnation: Option<u64>,
-    /// Whether this node has to end, which a new master is told too.
+    /// Whether this node has to stop, which a new master must know too.
     stopping: bool,
 }
 
 impl Link {
-    /// Whether it is another master than the one before, which knows nothing of this node yet.
+    /// Returns whether the master was restarted since, and does not know this node yet.
     pub fn is_new(&mut self, incarnation: u64) -> bool {
         self.incarnation.replace(incarnation) != Some(incarnation)
     }
@@ -27,27 +27,28 @@ impl Link {
         self.requests.send(port, MASTER, RequestKind::Push, &bytes, ());
     }
 
-    /// This node has to end.
+    /// Reports that this node has to stop.
     pub fn stop(&mut self, setup: &Setup, port: &mut dyn Port) {
         if !std::mem::replace(&mut self.stopping, true) && self.incarnation.is_some() {
-            self.send(&Control::Stop, setup, port);
+            self.send(&Control::Stop {}, setup, port);
         }
     }
 
-    /// This node is here, after whatever else a new master has to know of it.
+    /// Reports that this node is ready, after everything else that a new master needs.
     pub fn introduce(&mut self, attempt: u32, setup: &Setup, port: &mut dyn Port) {
         self.send(&Control::Ready { attempt }, setup, port);
         if self.stopping {
-            self.send(&Control::Stop, setup, port);
+            self.send(&Control::Stop {}, setup, port);
         }
     }
 
-    /// The master takes more.
+    /// The master accepts more requests.
     pub fn ready(&mut self, port: &mut dyn Port) {
         self.requests.ready(port, MASTER);
     }
 
-    /// A request to the master has ended. What it had not heard before it ended the next one asks for.
+    /// A request to the master has ended. If the master was restarted before it replied, the new
+    /// master requests everything again.
     pub fn ended(
         &mut self,
         request: RequestId,

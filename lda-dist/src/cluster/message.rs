@@ -1,49 +1,49 @@
-//! Which message is which, for those who look at what travels.
+//! Kinds of messages, for observers of the traffic.
 
 use super::control;
 use crate::request;
 
-/// What a request of a node says or asks, without its numbers.
+/// Kind of a request between nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Message {
-    /// To the master: words of a shard.
+    /// To the master: word counts of a shard.
     Words,
-    /// To the master: this node is here.
+    /// To the master: this node is ready.
     Ready,
-    /// To the master: this worker is done with a round.
+    /// To the master: this worker has finished a round.
     RoundDone,
-    /// To the master: this worker cannot go on, and the attempt is to begin again.
+    /// To the master: this worker cannot continue the attempt, and requests a restart.
     RestartRequest,
-    /// To the master: this node has to end.
+    /// To the master: this node has to stop.
     Stop,
-    /// To the master: this node has given up.
+    /// To the master: this node has failed.
     Failed,
-    /// To all: an attempt begins.
+    /// To all: an attempt starts.
     Start,
-    /// To all: a round begins.
+    /// To all: a round starts.
     Begin,
-    /// To servers: a round has ended.
+    /// To servers: a round ends.
     End,
-    /// To workers: keep the topics of this epoch.
+    /// To workers: write the topics of this epoch.
     Keep,
-    /// To servers: the rows of a partition.
+    /// To servers: request for the rows of a slice.
     Rows,
-    /// To all: it was the last round, or this node's.
+    /// To all: the run is over, or this node is released.
     Finish,
-    /// To servers: what a shard has.
+    /// To servers: a shard's words and counts.
     Join,
-    /// To servers: how long rows are.
+    /// To servers: request for sizes of rows.
     Sizes,
-    /// To servers: rows.
+    /// To servers: request for rows.
     Pull,
-    /// To servers: new topics for tokens.
+    /// To servers: request to sample tokens.
     Push,
-    /// To servers: what rows have gained.
+    /// To servers: deltas of rows.
     PushDeltas,
 }
 
 impl Message {
-    /// All of them, in order.
+    /// All kinds, in order.
     pub const ALL: [Self; 17] = [
         Self::Words,
         Self::Ready,
@@ -64,7 +64,7 @@ impl Message {
         Self::PushDeltas,
     ];
 
-    /// What a request's bytes say that it is; none where it is none. What follows the first may be wrong.
+    /// Returns the kind that a request's first byte names. The rest may be malformed.
     pub fn of(request: &[u8]) -> Option<Self> {
         let kind = *request.first()?;
         Some(match kind {

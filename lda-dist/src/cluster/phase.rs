@@ -1,35 +1,36 @@
-//! How far a node has come.
+//! Progress of a node.
 
-/// What a node does, or waits for. Which of them a role can be in is said of each.
+/// Progress of a node. Each variant names the roles that can be in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
-    /// The master waits until all are here; a server has no words yet, and a worker no shards.
+    /// The master waits until all nodes are ready; a server or worker waits for its first attempt.
     Waiting,
-    /// The master waits until servers have placed words.
+    /// The master waits until servers have placed the words.
     Starting,
-    /// Workers join servers.
+    /// Workers send counts to servers.
     Joining,
-    /// A round is on. A worker has partitions left, or servers have not done all that it asked.
+    /// A round is open. A worker has partitions left, or servers have not acknowledged all its
+    /// requests.
     Sampling,
-    /// A worker is done with the round, or with joining; a server has said what its rows have gained, and the next has
-    /// not begun.
+    /// A worker has finished the round or the joining; a server has ended the round, and the next
+    /// has not started.
     Between,
-    /// The master waits until servers have said what their rows have gained.
+    /// The master waits until servers have ended the round.
     Ending,
-    /// The master waits until servers have begun the next round.
+    /// The master waits until servers have started the next round.
     Beginning,
-    /// The master waits until workers have kept their topics, as nodes have to end.
+    /// The master waits until workers have written their topics, as nodes have to stop.
     Keeping,
     /// The master waits for the rows of all partitions.
     Collecting,
-    /// The master waits until all have heard that it was the last round.
+    /// The master waits until all nodes have acknowledged the end of the run.
     Finishing,
-    /// It was the last round, or this node's.
+    /// The run is over, or this node is released.
     Finished,
 }
 
 impl Phase {
-    /// All of them, in order.
+    /// All phases, in order.
     pub const ALL: [Self; 11] = [
         Self::Waiting,
         Self::Starting,

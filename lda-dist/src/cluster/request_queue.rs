@@ -1,7 +1,8 @@
-//! Requests of a role, and what they were for.
+//! Requests of a role that are in flight or wait, each with its purpose.
 //!
-//! What is said to many is held once, and copied for those alone to whom it is on its way: at most [`BROADCAST_BYTES`] bytes,
-//! or one message. The others hear it as those have answered.
+//! A broadcast message is stored once, and copied only for recipients to which it is in flight: at
+//! most [`BROADCAST_BYTES`] bytes, or one message. The other recipients wait until some of these
+//! have replied.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -10,20 +11,21 @@ use lda_transport::{Frame, NodeId};
 
 use super::Port;
 
-/// Bytes of what the master says to many nodes that may be underway, but for one message, which may have more.
+/// Bytes of the master's broadcast messages that may be in flight, unless a single message has
+/// more.
 pub const BROADCAST_BYTES: usize = 64 << 20;
 
-/// Requests that are underway, and those that wait until their peer takes more.
+/// Requests in flight, and requests that wait until their peer accepts more.
 #[derive(Debug)]
 pub(super) struct RequestQueue<P> {
     waiting: BTreeMap<NodeId, VecDeque<Request<P>>>,
     in_flight: BTreeMap<RequestId, InFlight<P>>,
-    /// Of all of them, as if nothing was shared.
+    /// Bytes of all requests, as if broadcast messages were copied.
     bytes: usize,
-    /// Of what is said to many and underway, and at most.
+    /// Bytes of broadcast messages in flight, and their limit.
     broadcast_in_flight: usize,
     max_broadcast: usize,
-    /// Peers of which the first request waits for that.
+    /// Peers whose first waiting request exceeds that limit.
     blocked: BTreeSet<NodeId>,
 }
 
@@ -70,7 +72,7 @@ impl<P> Default for RequestQueue<P> {
 }
 
 impl<P> RequestQueue<P> {
-    /// Asks a peer.
+    /// Sends a request to a peer.
     pub fn send(
         &mut self,
         port: &mut dyn Port,
@@ -82,7 +84,7 @@ impl<P> RequestQueue<P> {
         self.add(port, peer, Request { kind, body: Body::Own(MessageBuf::from(body)), purpose });
     }
 
-    /// Says the same to a peer as to many others.
+    /// Sends a message to one of its many recipients.
     pub fn broadcast(
         &mut self,
         port: &mut dyn Port,
@@ -103,7 +105,7 @@ impl<P> RequestQueue<P> {
         }
     }
 
-    /// The peer takes more.
+    /// The peer accepts more requests.
     pub fn ready(&mut self, port: &mut dyn Port, peer: NodeId) {
         let Some(waiting) = self.waiting.get_mut(&peer) else { return };
         while let Some(request) = waiting.pop_front() {
@@ -137,13 +139,13 @@ impl<P> RequestQueue<P> {
         self.waiting.remove(&peer);
     }
 
-    /// Nobody wants to know any more what becomes of them, and those that wait are not sent.
+    /// Drops all requests: those that wait are not sent, and outcomes of the others are ignored.
     pub fn clear(&mut self) {
         let max_broadcast = self.max_broadcast;
         *self = Self { max_broadcast, ..Self::default() };
     }
 
-    /// The same, but for those of this kind, which no others hold up any more.
+    /// Drops all requests except those with a purpose for which `keep` is true.
     pub fn clear_but(&mut self, port: &mut dyn Port, keep: impl Fn(&P) -> bool) {
         self.waiting.retain(|_, waiting| {
             waiting.retain(|request| keep(&request.purpose));
@@ -158,14 +160,14 @@ impl<P> RequestQueue<P> {
         self.send_blocked(port);
     }
 
-    /// What waits for a peer is not sent.
+    /// Drops the requests that wait for a peer.
     pub fn forget(&mut self, peer: NodeId) {
         self.blocked.remove(&peer);
         let forgotten = self.waiting.remove(&peer).into_iter().flatten();
         self.bytes -= forgotten.map(|request| request.len()).sum::<usize>();
     }
 
-    /// A request has ended: what it was for.
+    /// A request has ended; returns its purpose.
     pub fn ended(&mut self, port: &mut dyn Port, request: RequestId) -> Option<P> {
         let InFlight { purpose, len, is_shared } = self.in_flight.remove(&request)?;
         self.bytes -= len;
@@ -176,7 +178,7 @@ impl<P> RequestQueue<P> {
         Some(purpose)
     }
 
-    /// Tells those that were held as much as may be underway.
+    /// Sends blocked broadcast messages, as many as may be in flight.
     fn send_blocked(&mut self, port: &mut dyn Port) {
         while let Some(peer) = self.blocked.pop_first() {
             self.ready(port, peer);
@@ -186,7 +188,7 @@ impl<P> RequestQueue<P> {
         }
     }
 
-    /// Bytes of requests that wait or are underway.
+    /// Bytes of requests that wait or are in flight.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
@@ -198,7 +200,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes so many requests.
+    /// A port that accepts a number of requests.
     struct Takes(u64);
 
     impl Port for Takes {
@@ -230,7 +232,7 @@ mod tests {
             requests.send(&mut port, peer, RequestKind::Push, &vec![0; len], len);
         }
         assert_eq!(requests.bytes(), 21);
-        // It was the first that was taken.
+        // The first request was accepted.
         assert_eq!(requests.ended(&mut port, RequestId { peer: peers[0], number: 2 }), Some(1));
         assert_eq!(requests.bytes(), 20);
         // 4 and 6 wait for the second, 5 for the first.
@@ -254,14 +256,15 @@ mod tests {
             requests.broadcast(&mut port, NodeId(peer), RequestKind::Push, &body, 'a');
         }
         assert_eq!((in_flight(&requests), requests.bytes()), (vec![1, 2], 500));
-        // What one peer alone is asked does not wait for it, but for what the peer was to hear before.
+        // A message to a single peer does not wait for broadcasts, except for earlier ones to that
+        // peer.
         requests.send(&mut port, NodeId(6), RequestKind::Push, &[7; 300], 'b');
         requests.send(&mut port, NodeId(5), RequestKind::Push, &[7; 300], 'b');
         assert_eq!(in_flight(&requests), [1, 2, 6]);
-        // One that takes more is not told more than may be underway.
+        // A peer that accepts more gets no more than may be in flight.
         requests.ready(&mut port, NodeId(4));
         assert_eq!(in_flight(&requests), [1, 2, 6]);
-        // Each that has answered makes room for another, but for one that is gone.
+        // Each reply makes room for another recipient, but not for one that is forgotten.
         requests.forget(NodeId(3));
         for (peer, left) in [(2, vec![1, 4, 6]), (1, vec![4, 5, 5, 6])] {
             let request =
@@ -275,13 +278,13 @@ mod tests {
         );
         requests.clear_but(&mut port, |&purpose| purpose == 'b');
         assert_eq!((requests.broadcast_in_flight, requests.bytes()), (0, 600));
-        // One that is too long is said to one at a time.
+        // A message beyond the limit goes to one recipient at a time.
         let long = Frame::from(vec![7; 1000]);
         for peer in [1, 2] {
             requests.broadcast(&mut port, NodeId(peer), RequestKind::Push, &long, 'c');
         }
         assert_eq!(in_flight(&requests), [1, 5, 6]);
-        // What stays is not held up by what is cleared.
+        // Remaining requests are not blocked by those that are dropped.
         requests.send(&mut port, NodeId(2), RequestKind::Push, &[7], 'b');
         assert_eq!(in_flight(&requests), [1, 5, 6]);
         requests.clear_but(&mut port, |&purpose| purpose == 'b');

@@ -339,7 +339,7 @@ impl<'a, T: TopicIndex, D: Documents> RoleNode<'a, T, D> {
             return match self.failed_until {
                 None if self.is_master_connected && !matches!(self.role, Role::Master(_)) => {
                     self.failed_until = Some(driver.now() + LAST);
-                    let why = Control::Failed(failed.to_string()).encode(1, 1);
+                    let why = Control::Failed { why: failed.to_string() }.encode(1, 1);
                     let message = MessageBuf::from(&why[..]);
                     // If it is overloaded, the master has received more than one report already.
                     let _ = driver.context().ask(MASTER, RequestKind::Push, message);

@@ -1,4 +1,4 @@
-//! A server of a run: rows that workers ask for, in rounds that the master calls.
+//! Server of a run: holds rows, and starts and ends rounds as the master says.
 
 use lda_core::counts::TopicIndex;
 use lda_transport::Frame;
@@ -7,49 +7,49 @@ use lda_transport::rpc::{Action, MessageBuf, ReplyHandle};
 use super::control::Control;
 use super::master_link::Link;
 use super::{Failed, MASTER, NodeState, Phase, Port, Setup, Waited, reject};
-use crate::aggregate::Aggregate;
-use crate::config::Options;
+use crate::aggregate::{Aggregate, AggregateRequest};
+use crate::placement::{DocumentLengths, WordStats};
 use crate::plan::place;
 use crate::server::Server;
 use crate::spec::{JOINING, Round};
 use crate::wire::RowCode;
 
-/// A server of a run.
+/// Server of a run.
 #[derive(Debug)]
 pub struct ServerNode<T: TopicIndex> {
     setup: Setup,
     number: u32,
     link: Link,
     attempt: u32,
-    /// The last that it was told is over.
+    /// The last attempt that the master has declared over.
     over: u32,
     server: Option<Server<T>>,
-    /// The last that was begun, and the last that has ended here.
+    /// The last round that was started, and the last that has ended here.
     round: Round,
     ended: Option<Round>,
     totals: Vec<u32>,
     finished: bool,
-    /// The epoch that the run goes on from, if it was stopped.
+    /// The epoch from which the run goes on, if it was stopped.
     stopped: Option<u32>,
     pub(super) failed: Option<Failed>,
 }
 
-/// Why a message is not done.
+/// Why a message is rejected.
 enum Refusal {
-    /// It came at a wrong time: who sent it is behind, or ahead.
-    Now,
-    /// It makes no sense.
-    Ever(Failed),
+    /// It came at a wrong time: the sender is behind or ahead.
+    WrongTime,
+    /// It is invalid.
+    Fatal(Failed),
 }
 
 impl<E: Into<Failed>> From<E> for Refusal {
     fn from(error: E) -> Self {
-        Self::Ever(error.into())
+        Self::Fatal(error.into())
     }
 }
 
 impl<T: TopicIndex> ServerNode<T> {
-    /// Server `number` of this run, from 0 on.
+    /// Server `number` of this run, counted from 0.
     pub(super) fn new(setup: Setup, number: u32) -> Self {
         let totals = vec![0; setup.spec.topics() as usize];
         let round = Round::joining(0, 0);
@@ -69,22 +69,22 @@ impl<T: TopicIndex> ServerNode<T> {
         }
     }
 
-    /// The setup that the node was made with.
+    /// Setup of the run.
     pub(super) fn setup(&self) -> &Setup {
         &self.setup
     }
 
-    /// Its rows, once words are placed.
+    /// Rows of this server, once the words are placed.
     pub fn rows(&self) -> Option<&Server<T>> {
         self.server.as_ref()
     }
 
-    /// Whether the master has said that it was the last round.
+    /// Returns whether the master has ended the run, or released this node.
     pub fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// How far it has come.
+    /// Progress of this node.
     pub(super) fn phase(&self) -> Phase {
         match &self.server {
             _ if self.finished => Phase::Finished,
@@ -95,23 +95,23 @@ impl<T: TopicIndex> ServerNode<T> {
         }
     }
 
-    /// How it stands.
+    /// Round and memory.
     pub(super) fn state(&self) -> NodeState {
         let memory = self.server.as_ref().map_or(0, |server| server.memory() as u64);
         NodeState { round: self.round, memory, waited: Waited::default() }
     }
 
-    /// The epoch that the run goes on from when it is begun again, if it was stopped.
+    /// The epoch from which the run goes on when it is started again, if it was stopped.
     pub fn stopped(&self) -> Option<u32> {
         self.stopped
     }
 
-    /// This node has to end.
+    /// Asks the master to release this node.
     pub(super) fn stop(&mut self, port: &mut dyn Port) {
         self.link.stop(&self.setup, port);
     }
 
-    /// What the endpoint says.
+    /// Processes an event of the endpoint.
     pub(super) fn act(&mut self, action: Action, port: &mut dyn Port) -> Result<(), Failed> {
         match action {
             Action::Joined { peer: MASTER, incarnation, .. } => {
@@ -125,17 +125,18 @@ impl<T: TopicIndex> ServerNode<T> {
                 Ok(())
             }
             Action::Completed { request, outcome } => self.link.ended(request, outcome, port),
-            Action::Request { reply_to, body, .. } => match self.asked(reply_to, &body) {
+            Action::Request { reply_to, body, .. } => match self.receive(reply_to, &body) {
                 Ok(reply) => {
                     port.reply(reply_to, MessageBuf::from(&reply[..]));
                     Ok(())
                 }
-                Err(Refusal::Now) => {
+                Err(Refusal::WrongTime) => {
                     reject(port, reply_to, None);
                     Ok(())
                 }
-                // A worker's mistake is the worker's to hear of; the master's ends the run here.
-                Err(Refusal::Ever(failed)) => {
+                // An invalid request of a worker is the worker's error; one of the master's ends
+                // the run here.
+                Err(Refusal::Fatal(failed)) => {
                     reject(port, reply_to, Some(&failed));
                     if reply_to.peer == MASTER { Err(failed) } else { Ok(()) }
                 }
@@ -144,97 +145,118 @@ impl<T: TopicIndex> ServerNode<T> {
         }
     }
 
-    fn asked(&mut self, reply_to: ReplyHandle, body: &Frame) -> Result<Vec<u8>, Refusal> {
-        let Self { setup, server, totals, attempt: now, round: of, ended, .. } = self;
-        let (spec, peer) = (&setup.spec, reply_to.peer);
-        let nonsense = |what: &str| Failed::Message { peer, what: what.to_owned() };
-        if peer != MASTER {
-            let server = server.as_mut().ok_or(Refusal::Now)?;
+    /// Processes a message; returns the reply.
+    fn receive(&mut self, reply_to: ReplyHandle, body: &Frame) -> Result<Vec<u8>, Refusal> {
+        let spec = &self.setup.spec;
+        if reply_to.peer != MASTER {
+            let server = self.server.as_mut().ok_or(Refusal::WrongTime)?;
             let mut reply = Vec::new();
             return match server.serve(body, &mut reply) {
                 Ok(()) => Ok(reply),
-                Err(error) if error.is_of_another_time() => Err(Refusal::Now),
+                Err(error) if error.is_of_another_time() => Err(Refusal::WrongTime),
                 Err(error) => Err(error.into()),
             };
         }
-        let control = Control::decode(spec.topics(), spec.words(), body)
-            .ok_or_else(|| nonsense("bytes that are no message"))?;
-        if let Control::Start { attempt, epoch, lengths, words } = control {
-            // One that is over may come behind the word that it is.
-            if attempt <= self.over.max(*now) {
-                return Err(Refusal::Now);
+        match Control::decode(spec.topics(), spec.words(), body) {
+            Some(Control::Start { attempt, epoch, lengths, words }) => {
+                self.start(Round::joining(epoch, attempt), lengths, &words)
             }
-            let placement = place(spec, &setup.options, &words, lengths).map_err(Failed::from)?;
-            let own = placement.slices_on(self.number, spec.topics());
-            *now = attempt;
-            (*of, *ended) = (Round::joining(epoch, attempt), None);
-            *server = Some(Server::new(spec, &setup.options, *of, own));
-            totals.fill(0);
-            self.finished = false;
-            self.stopped = None;
-            return Ok(Vec::new());
-        }
-        // Who has started anew since, or never had words, has to hear of it too.
-        if let Control::Finish { attempt, kept, stopped } = control {
-            self.over = attempt.max(self.over);
-            self.finished = true;
-            self.stopped = stopped.then_some(kept);
-            return Ok(Vec::new());
-        }
-        let server = server.as_mut().ok_or(Refusal::Now)?;
-        match control {
-            Control::End { round, wanted } => {
-                let rounds = setup.options.rounds;
-                let first = ended.map_or(*of, |last| last.next(rounds));
-                if round != first || round > *of {
-                    return Err(Refusal::Now);
-                }
-                let mut gained = vec![0; totals.len()];
-                // What is brought into the rows is still beside them.
-                let before = server.memory();
-                server.end_round(round, &mut gained)?;
-                *ended = Some(round);
-                let there = gained.iter().enumerate().filter(|(_, by)| **by != 0);
-                let row: Result<Vec<(u32, i32)>, _> = there
-                    .map(|(topic, &by)| i32::try_from(by).map(|by| (topic as u32, by)))
-                    .collect();
-                let row = row.map_err(|_| nonsense("a topic gains more than 2^31 tokens here"))?;
-                let mut reply = Vec::new();
-                RowCode::new(spec.topics()).encode(&row, &mut reply);
-                reply.extend((before.max(server.memory()) as u64).to_le_bytes());
-                let mut found = setup.aggregates.aggregates(wanted, spec);
-                if !found.is_empty() {
-                    server.aggregate(&mut found);
-                }
-                found.encode(&mut reply);
-                Ok(reply)
-            }
-            Control::Begin { round, gained, .. } => {
-                let Options { rounds, .. } = setup.options;
-                if round != of.next(rounds) {
-                    return Err(Refusal::Now);
-                }
-                if server.num_rounds() >= setup.options.sync().max_open() {
-                    return Err(nonsense("more rounds at once than there may be").into());
-                }
-                for (topic, by) in gained {
-                    let total = &mut totals[topic as usize];
-                    *total =
-                        total.checked_add_signed(by).ok_or_else(|| nonsense("totals below 0"))?;
-                }
-                server.begin_round(round, totals);
-                *of = round;
+            // A server that was restarted, or that has no words yet, must accept it too.
+            Some(Control::Finish { attempt, kept, stopped }) => {
+                self.over = attempt.max(self.over);
+                self.finished = true;
+                self.stopped = stopped.then_some(kept);
                 Ok(Vec::new())
             }
-            Control::Rows { attempt, slice } => {
-                if attempt != *now {
-                    return Err(Refusal::Now);
+            Some(Control::End { round, wanted }) => self.end_round(round, wanted),
+            Some(Control::Begin { round, delta, .. }) => self.begin_round(round, &delta),
+            Some(Control::Rows { attempt, slice }) => {
+                let server = self.server.as_ref().ok_or(Refusal::WrongTime)?;
+                if attempt != self.attempt {
+                    return Err(Refusal::WrongTime);
                 }
                 let mut reply = Vec::new();
                 server.rows(slice, &mut reply)?;
                 Ok(reply)
             }
-            _ => Err(nonsense("a message for somebody else").into()),
+            Some(_) if self.server.is_none() => Err(Refusal::WrongTime),
+            Some(_) => Err(unexpected("a message for another node").into()),
+            None => Err(unexpected("malformed bytes").into()),
         }
     }
+
+    /// Starts an attempt with empty rows.
+    fn start(
+        &mut self,
+        joining: Round,
+        lengths: DocumentLengths,
+        words: &WordStats,
+    ) -> Result<Vec<u8>, Refusal> {
+        // The start of an attempt that is over may arrive after the message that it is over.
+        if joining.attempt <= self.over.max(self.attempt) {
+            return Err(Refusal::WrongTime);
+        }
+        let Setup { spec, options, .. } = &self.setup;
+        let placement = place(spec, options, words, lengths).map_err(Failed::from)?;
+        let own = placement.slices_on(self.number, spec.topics());
+        self.attempt = joining.attempt;
+        (self.round, self.ended) = (joining, None);
+        self.server = Some(Server::new(spec, options, joining, own));
+        self.totals.fill(0);
+        self.finished = false;
+        self.stopped = None;
+        Ok(Vec::new())
+    }
+
+    /// Ends the oldest open round; returns the delta of C_k, the bytes held, and aggregates.
+    fn end_round(&mut self, round: Round, wanted: AggregateRequest) -> Result<Vec<u8>, Refusal> {
+        let server = self.server.as_mut().ok_or(Refusal::WrongTime)?;
+        let Setup { spec, options, aggregates, .. } = &self.setup;
+        let first = self.ended.map_or(self.round, |last| last.next(options.rounds));
+        if round != first || round > self.round {
+            return Err(Refusal::WrongTime);
+        }
+        let mut delta = vec![0; self.totals.len()];
+        // Deltas are still held beside the rows.
+        let before = server.memory();
+        server.end_round(round, &mut delta)?;
+        self.ended = Some(round);
+        let non_zero = delta.iter().enumerate().filter(|(_, by)| **by != 0);
+        let row: Result<Vec<(u32, i32)>, _> =
+            non_zero.map(|(topic, &by)| i32::try_from(by).map(|by| (topic as u32, by))).collect();
+        let row = row.map_err(|_| unexpected("a round that adds 2^31 tokens to a topic"))?;
+        let mut reply = Vec::new();
+        RowCode::new(spec.topics()).encode(&row, &mut reply);
+        reply.extend((before.max(server.memory()) as u64).to_le_bytes());
+        let mut found = aggregates.aggregates(wanted, spec);
+        if !found.is_empty() {
+            server.aggregate(&mut found);
+        }
+        found.encode(&mut reply);
+        Ok(reply)
+    }
+
+    /// Starts the round after the last one.
+    fn begin_round(&mut self, round: Round, delta: &[(u32, i32)]) -> Result<Vec<u8>, Refusal> {
+        let server = self.server.as_mut().ok_or(Refusal::WrongTime)?;
+        let options = &self.setup.options;
+        if round != self.round.next(options.rounds) {
+            return Err(Refusal::WrongTime);
+        }
+        if server.num_rounds() >= options.sync().max_open() {
+            return Err(unexpected("more open rounds than the staleness allows").into());
+        }
+        for &(topic, by) in delta {
+            let total = &mut self.totals[topic as usize];
+            *total = total.checked_add_signed(by).ok_or_else(|| unexpected("totals below 0"))?;
+        }
+        server.begin_round(round, &self.totals);
+        self.round = round;
+        Ok(Vec::new())
+    }
+}
+
+/// Error: the master has sent a message that does not fit this node's state.
+fn unexpected(what: &str) -> Failed {
+    Failed::Message { peer: MASTER, what: what.to_owned() }
 }

@@ -1,4 +1,4 @@
-//! Snapshots that are written, and taken away, beside sampling.
+//! Writing and removal of snapshots in the background.
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -6,26 +6,26 @@ use std::thread::{self, JoinHandle};
 
 use crate::storage::{Storage, StorageError};
 
-/// A way to a [`Storage`] that need not wait for it.
+/// Writes to a [`Storage`] in the background.
 #[derive(Debug)]
 pub struct SnapshotWriter {
     storage: Arc<dyn Storage>,
     writing: Writing,
-    /// Objects that are being written.
+    /// Number of objects that are being written.
     underway: usize,
     ended: Vec<Written>,
-    /// Why others could not be taken away.
+    /// Errors of removals.
     left_over: Vec<StorageError>,
 }
 
-/// An object, and whether it is there now.
+/// Name of an object, and the result of writing it.
 pub(super) type Written = (String, Result<(), StorageError>);
 
 #[derive(Debug)]
 enum Writing {
-    /// At once, while who asks waits.
+    /// Writes while the caller waits.
     Now,
-    /// By a thread, which is begun with the first.
+    /// Writes on a thread, which starts with the first object.
     Beside(Option<Thread>),
 }
 
@@ -44,12 +44,12 @@ enum Order {
 }
 
 impl SnapshotWriter {
-    /// Writes by a thread of its own; who drops it waits for what is underway.
+    /// Writes on a thread. Dropping the writer waits for writes in progress.
     pub fn beside(storage: Arc<dyn Storage>) -> Self {
         Self::new(storage, Writing::Beside(None))
     }
 
-    /// Writes while its node waits: for simulations.
+    /// Writes while the node waits, for simulations.
     pub fn now(storage: Arc<dyn Storage>) -> Self {
         Self::new(storage, Writing::Now)
     }
@@ -63,7 +63,7 @@ impl SnapshotWriter {
         &*self.storage
     }
 
-    /// Begins to write.
+    /// Starts to write an object.
     pub(super) fn write(&mut self, name: String, content: Vec<u8>) {
         self.underway += 1;
         if matches!(self.writing, Writing::Now) {
@@ -74,7 +74,7 @@ impl SnapshotWriter {
         }
     }
 
-    /// Begins to take an object away.
+    /// Starts to remove an object.
     pub(super) fn remove(&mut self, name: String) {
         if matches!(self.writing, Writing::Now) {
             self.left_over.extend(self.storage.remove(&name).err());
@@ -86,11 +86,11 @@ impl SnapshotWriter {
     fn order(&mut self, order: Order) {
         let Writing::Beside(thread) = &mut self.writing else { return };
         let thread = thread.get_or_insert_with(|| Thread::start(Arc::clone(&self.storage)));
-        // It takes orders as long as there is one who gives them.
+        // The thread receives until the sender is dropped.
         let _ = thread.orders.send(order);
     }
 
-    /// Why objects could not be taken away since.
+    /// Takes the errors of removals.
     pub(super) fn left_over(&mut self) -> Vec<StorageError> {
         let mut errors = std::mem::take(&mut self.left_over);
         if let Writing::Beside(Some(thread)) = &self.writing {
@@ -99,7 +99,7 @@ impl SnapshotWriter {
         errors
     }
 
-    /// What has been written since.
+    /// Takes the results of finished writes.
     pub(super) fn written(&mut self) -> Vec<Written> {
         let mut ended = std::mem::take(&mut self.ended);
         if let Writing::Beside(Some(thread)) = &self.writing {
@@ -109,7 +109,7 @@ impl SnapshotWriter {
         ended
     }
 
-    /// Waits until all is written, and says what has become of it.
+    /// Waits until all objects are written, and takes the results.
     pub(super) fn wait(&mut self) -> Vec<Written> {
         let mut ended = self.written();
         if let Writing::Beside(Some(thread)) = &self.writing {
@@ -122,7 +122,7 @@ impl SnapshotWriter {
         ended
     }
 
-    /// Whether something is being written.
+    /// Returns whether an object is being written.
     pub(super) fn is_busy(&self) -> bool {
         self.underway > 0
     }
@@ -134,7 +134,7 @@ impl Thread {
         let (done, written) = mpsc::channel();
         let (failed, left_over) = mpsc::channel();
         let handle = thread::spawn(move || {
-            // Who has gone does not want to know.
+            // The receiver is gone if the writer was dropped; the result is not needed then.
             for order in taken {
                 match order {
                     Order::Write(name, content) => {
@@ -159,7 +159,7 @@ impl Drop for SnapshotWriter {
             std::mem::replace(&mut self.writing, Writing::Now)
         {
             drop(orders);
-            // A storage that has panicked has said so.
+            // A panic of the storage was already reported.
             let _ = handle.join();
         }
     }
@@ -177,7 +177,7 @@ mod tests {
             let mut snapshot_writer = snapshot_writer(Arc::clone(&memory) as Arc<dyn Storage>);
             snapshot_writer.write("a".to_owned(), vec![1]);
             snapshot_writer.remove("a".to_owned());
-            // No name of an object.
+            // Not a valid object name.
             snapshot_writer.remove("../a".to_owned());
             snapshot_writer.write("b".to_owned(), vec![2]);
             assert!(snapshot_writer.is_busy());

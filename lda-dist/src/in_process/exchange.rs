@@ -59,7 +59,7 @@ impl<T: TopicIndex> Servers<'_, T> {
                 let (rows, entries) = (stats.rows, stats.pulled);
                 (self.observer)(Event::Exchange(Exchange { rows, entries, ..exchange }));
                 let (_, exchange) = self.send(number, &request)?;
-                let entries = stats.gained;
+                let entries = stats.deltas;
                 (self.observer)(Event::Exchange(Exchange { rows, entries, ..exchange }));
             }
         }

@@ -1,4 +1,4 @@
-//! Why a request is refused.
+//! Errors of requests.
 
 use thiserror::Error;
 
@@ -7,102 +7,103 @@ use crate::row_store::RowStoreError;
 use crate::spec::Round;
 use crate::wire::WireError;
 
-/// A request that cannot be done.
+/// A request that a server rejects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RequestError {
-    /// Bytes that are no request.
+    /// Rows or documents of the request are malformed.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// Bytes that are no request.
+    /// The header or the routes are malformed.
     #[error(transparent)]
     Head(#[from] HeadError),
-    /// Of another round than those that are on, or of before the run went back, or of after.
-    #[error("a request of {found} in {now}")]
+    /// The request is for a round that is not open, or for another attempt.
+    #[error("request for {found}, but the oldest open round is {now}")]
     Round {
-        /// Of which.
+        /// Round of the request.
         found: Round,
-        /// In which: the first that is on.
+        /// The oldest open round.
         now: Round,
     },
-    /// Bytes behind the last row or document.
-    #[error("{bytes} bytes too many")]
+    /// The request continues after its last row or document.
+    #[error("{bytes} bytes after the end of the request")]
     Rest {
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
-    /// A slice of a partition that lies elsewhere.
+    /// The slice is on another server.
     #[error("slice {slice} of the partitions is not on this server")]
     Slice {
-        /// Which.
+        /// The slice.
         slice: u16,
     },
-    /// Tokens of words whose rows are not here as a whole.
-    #[error("tokens are pushed to slice {slice}, which has not all topics of its words")]
+    /// Tokens are pushed to a slice that lacks some topics.
+    #[error("tokens are pushed to slice {slice}, which does not have all topics of its words")]
     PartialRows {
-        /// Which.
+        /// The slice.
         slice: u16,
     },
-    /// A shard that has joined before.
+    /// The shard has joined the slice before.
     #[error("shard {shard} has joined slice {slice} already")]
     Joined {
-        /// Which.
+        /// The shard.
         shard: u16,
-        /// Which slice.
+        /// The slice.
         slice: u16,
     },
-    /// No round is on.
-    #[error("no round is on")]
+    /// No round is open.
+    #[error("no round is open")]
     NotYet,
-    /// A shard that has not said which words it has.
-    #[error("shard {shard} has not said which words of slice {slice} it has")]
+    /// The shard has not joined the slice.
+    #[error("shard {shard} has not joined slice {slice}")]
     Shard {
-        /// Which.
+        /// The shard.
         shard: u16,
-        /// Of which slice.
+        /// The slice.
         slice: u16,
     },
-    /// Words that are not the slice's, or do not ascend.
-    #[error("shard {shard} has words that slice {slice} has not")]
+    /// The shard joins with words that are not in the slice.
+    #[error("shard {shard} joins slice {slice} with words that are not in it")]
     Words {
-        /// Whose.
+        /// The shard.
         shard: u16,
-        /// Of which slice.
+        /// The slice.
         slice: u16,
     },
-    /// Tokens that the word's row has not.
-    #[error("word {word} has not the tokens that are pushed of it")]
+    /// The row counts fewer tokens than are pushed.
+    #[error("the row of word {word} counts fewer tokens than are pushed")]
     Tokens {
-        /// Its place among the shard's.
+        /// Index of the word among the shard's.
         word: u32,
     },
-    /// A document that is longer than may be pushed.
-    #[error("a document of {tokens} tokens, of {longest} at most")]
+    /// The document is longer than the limit.
+    #[error("pushed document has {tokens} tokens, more than the limit of {longest}")]
     Length {
-        /// Its tokens.
+        /// Tokens of the document.
         tokens: u64,
-        /// Most that may be.
+        /// The limit.
         longest: u32,
     },
-    /// Tokens of a topic that has not so many in all.
-    #[error("more tokens of topic {topic} than there are")]
+    /// More tokens of a topic are pushed than C_k counts.
+    #[error("more tokens of topic {topic} are pushed than exist")]
     Topic {
-        /// Which.
+        /// The topic.
         topic: u32,
     },
-    /// A word that has gained or lost tokens: they only change their topics.
-    #[error("a word has gained {tokens} tokens")]
+    /// The delta of a whole row does not sum to 0, but tokens only change their topics.
+    #[error("the delta of a row adds {tokens} tokens")]
     TokenCount {
-        /// How many.
+        /// Sum of the delta.
         tokens: i64,
     },
-    /// Counts that cannot be.
+    /// The deltas do not fit the rows.
     #[error(transparent)]
     RowStore(#[from] RowStoreError),
 }
 
 impl RequestError {
-    /// Whether it came at a wrong time and may be right by itself: who asks is behind or ahead.
+    /// Returns whether the request came at a wrong time: the sender is behind or ahead, and the
+    /// request may be valid otherwise.
     pub fn is_of_another_time(&self) -> bool {
         matches!(self, Self::Round { .. } | Self::NotYet)
     }

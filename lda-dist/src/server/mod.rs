@@ -1,13 +1,16 @@
-//! A server: rows of C_w of some partitions' words, and the sampling of what is pushed to them.
+//! Server: rows of C_w of some slices, and the sampling of tokens that are pushed to them.
 //!
-//! What lies here of a partition is a [slice](crate::placement): the rows with all their topics, or where several
-//! servers share them some of these. Nothing is pushed to one of several slices.
+//! A [slice](crate::placement) is what this server has of a partition: its rows with all topics,
+//! or with a range of topics if several servers share the partition. Tokens are never pushed to
+//! one of several slices.
 //!
-//! It knows which words of a partition each shard has, and so a worker names a word by its place among them, a bit a
-//! word in most messages. A request is sampled by rows as they were when its round was [begun](Server::begin_round)
-//! and its own changes alone, so that it does not matter which came before; C_k is of then too. What workers and
-//! requests have changed comes into the rows when the round [ends](Server::end_round). Several rounds may be on, and
-//! end in the order that they began in.
+//! The server knows which words of a partition each shard has, so a worker names a word by its
+//! index among the shard's words, with one bit per word in most messages.
+//!
+//! A request is sampled by the rows and C_k of the [start](Server::begin_round) of its round plus
+//! its own changes, so the order of requests does not matter. Changes are added to the rows when
+//! the round [ends](Server::end_round). Several rounds may be open, and end in the order in which
+//! they started.
 
 mod error;
 mod push;
@@ -20,76 +23,80 @@ use lda_core::counts::TopicIndex;
 
 use crate::aggregate::Aggregate;
 use crate::config::Options;
-use crate::partition_sampler::PartitionSampler;
+use crate::partition_sampler::{PartitionSampler, RoundContext};
 use crate::placement::Slice;
 use crate::request::{self, Kind, RequestHeader};
 use crate::route::Route;
 use crate::row_cache::{ROW_CACHE_BYTES, RowCache};
 use crate::row_store::RowStore;
 use crate::spec::{ModelSpec, Round};
-use crate::wire::{Lists, PushCode, RowCode, WireError};
+use crate::wire::{Lists, RowCode, WireError};
 
 pub use error::RequestError;
-use push::push;
+use push::{Push, RowSource};
 
-/// What a server has.
+/// Rows of a server, and its open rounds.
 #[derive(Debug)]
 pub struct Server<T: TopicIndex> {
     spec: ModelSpec,
     options: Options,
-    /// When shards join; its attempt is that of all requests.
+    /// Round in which shards join. Its attempt is that of all requests.
     joining: Round,
-    /// Those that are on; before the first there is none, and shards join.
+    /// Open rounds in order; none while shards join.
     rounds: VecDeque<Open>,
     slices: BTreeMap<u16, SliceState<T>>,
-    /// Bytes of rows that are kept as they are sampled by.
+    /// Bytes of all row caches.
     row_cache: usize,
     sampler: PartitionSampler<T>,
-    /// Bytes that the documents took which were pushed in one request, the most of all.
+    /// Largest number of bytes that the documents of one request took.
     pushed: usize,
 }
 
-/// A round that is on.
+/// An open round.
 #[derive(Debug)]
 struct Open {
     round: Round,
-    /// Rounds that had ended when it was begun: the version of its rows.
+    /// Version of its rows: the number of rounds that had ended when it started.
     version: u64,
-    /// C_k of then.
+    /// C_k at its start.
     totals: Vec<u32>,
 }
 
-/// A slice of a partition.
+/// State of a slice.
 #[derive(Debug)]
 struct SliceState<T> {
-    /// Rows of its topics, which count from 0.
+    /// Rows of the slice's topics, numbered from 0.
     store: RowStore,
-    /// Its topics.
+    /// Topics of the slice.
     topics: Range<u32>,
-    /// By shard: its words, by their places in the partition.
+    /// Words of each shard, by their places in the partition.
     shards: HashMap<u16, Vec<u32>>,
+    /// Words of the partition, ascending.
     words: Vec<u32>,
-    /// By word, of the shards that have joined.
+    /// Tokens of each word in the shards that have joined.
     tokens: Vec<u64>,
     row_cache: RowCache<T>,
 }
 
 impl<T: TopicIndex> Server<T> {
-    /// With these slices; all counts are 0. Shards join in the round `joining`, and all requests have to be of its
-    /// attempt.
+    /// A server with these slices, and all counts 0. Shards join in the round `joining`, and all
+    /// requests must be of its attempt.
     ///
     /// # Panics
-    /// If topics have numbers too narrow for K, or if a slice has others or none.
+    /// If `T` cannot number K topics, or if a slice has no topics or topics beyond K.
     pub fn new(
         spec: &ModelSpec,
         options: &Options,
         joining: Round,
         slices: impl IntoIterator<Item = Slice>,
     ) -> Self {
-        assert!(u64::from(spec.topics()) <= T::MAX_TOPICS, "numbers too narrow for the topics");
+        assert!(u64::from(spec.topics()) <= T::MAX_TOPICS, "topics must fit the index type");
         let held = |slice: Slice| {
             let Slice { number, words, topics } = slice;
-            assert!(topics.start < topics.end && topics.end <= spec.topics(), "some of the topics");
+            assert!(
+                topics.start < topics.end && topics.end <= spec.topics(),
+                "a slice has topics below K"
+            );
             let store = RowStore::new(topics.end - topics.start, words.len());
             let (tokens, row_cache) = (vec![0; words.len()], RowCache::default());
             (number, SliceState { store, topics, shards: HashMap::new(), words, tokens, row_cache })
@@ -106,21 +113,21 @@ impl<T: TopicIndex> Server<T> {
         }
     }
 
-    /// Answers a [request]: writes the reply.
+    /// Processes a [request], and writes the reply.
     ///
     /// # Errors
-    /// [`RequestError`], and then nothing has changed; what is written is of no meaning.
+    /// [`RequestError`]; then nothing has changed, and the reply is unspecified.
     pub fn serve(&mut self, request: &[u8], reply: &mut Vec<u8>) -> Result<(), RequestError> {
         let (kind, header, body) = request::read(request)?;
         let RequestHeader { shard, slice, round } = header;
-        let Self { spec, options, joining, rounds, slices, row_cache, sampler, pushed } = self;
-        if *row_cache > ROW_CACHE_BYTES {
-            slices.values_mut().for_each(|it| it.row_cache = RowCache::default());
-            *row_cache = 0;
+        if self.row_cache > ROW_CACHE_BYTES {
+            self.slices.values_mut().for_each(|it| it.row_cache = RowCache::default());
+            self.row_cache = 0;
         }
+        let Self { joining, rounds, slices, .. } = self;
         let of = slices.get_mut(&slice).ok_or(RequestError::Slice { slice })?;
         if kind == Kind::Join {
-            // What comes when all have joined would count in no round.
+            // After the joining has ended, counts would be added to no round.
             if round != *joining || of.store.version() > 0 {
                 let now = rounds.front().map_or(*joining, |open| open.round);
                 return Err(RequestError::Round { found: round, now });
@@ -131,115 +138,103 @@ impl<T: TopicIndex> Server<T> {
             let now = rounds.front().ok_or(RequestError::NotYet)?.round;
             return Err(RequestError::Round { found: round, now });
         };
+        if !of.shards.contains_key(&shard) {
+            return Err(RequestError::Shard { shard, slice });
+        }
         let version = open.version;
-        let words = of.shards.get(&shard).ok_or(RequestError::Shard { shard, slice })?;
-        let is_whole = of.topics == (0..spec.topics());
-        let mut routes = Vec::new();
         match kind {
-            Kind::Join => unreachable!("it is done"),
-            Kind::Sizes => {
-                at_end(body)?;
-                let row = |word: u32| of.store.encoded(version, word);
-                let size = |&word: &u32| request::size_byte(row(word).len() as u32);
-                reply.extend(words.iter().map(size));
-                Ok(())
-            }
-            Kind::Pull => {
-                at_end(request::take_routes(words.len(), body, &mut routes)?)?;
-                for word in pulled(words, &routes) {
-                    reply.extend_from_slice(of.store.encoded(version, word));
-                }
-                Ok(())
-            }
+            Kind::Join => unreachable!("handled above"),
+            Kind::Sizes => of.sizes(shard, version, body, reply),
+            Kind::Pull => of.pull(shard, version, body, reply),
             Kind::PushDeltas => {
-                let rows = request::take_routes(words.len(), body, &mut routes)?;
-                let code = RowCode::new(of.topics.end - of.topics.start);
-                let read = read_gained(code, is_whole, pulled(words, &routes).count(), rows)?;
-                let gained = pulled(words, &routes).zip(read.iter());
-                gained.into_iter().try_for_each(|(word, row)| Ok(of.store.add(round, word, row)?))
+                let is_whole = of.topics == (0..self.spec.topics());
+                of.add_deltas(&header, is_whole, body)
             }
-            Kind::Push => {
-                if !is_whole {
-                    return Err(RequestError::PartialRows { slice });
-                }
-                let code = PushCode::new(spec.topics(), words.len() as u32, options.max_pushed_len);
-                let before = of.row_cache.memory();
-                // Else no other asks for this version.
-                let is_shared = options.shards > options.rounds;
-                let oldest = rounds.front().map_or(version, |open| open.version);
-                let left = ROW_CACHE_BYTES.saturating_sub(*row_cache);
-                let kept = is_shared
-                    .then(|| of.row_cache.turn(spec.topics(), &of.tokens, version, oldest, left));
-                let rows = (version, kept.flatten());
-                let done = push(
-                    spec,
-                    options,
-                    code,
-                    &header,
-                    &open.totals,
-                    rows,
-                    sampler,
-                    of,
-                    body,
-                    reply,
-                );
-                *row_cache = *row_cache - before + of.row_cache.memory();
-                *pushed = done?.max(*pushed);
-                Ok(())
-            }
+            Kind::Push => self.push(&header, body, reply),
         }
     }
 
-    /// Ends the round, the first of those that are on, for all rows of this server; before the first, shards have
-    /// joined. `changes` are what C_k gains by them, added to.
+    /// Samples pushed tokens by rows and C_k of the start of their round.
+    fn push(
+        &mut self,
+        header: &RequestHeader,
+        body: &[u8],
+        answer: &mut Vec<u8>,
+    ) -> Result<(), RequestError> {
+        let Self { spec, options, rounds, slices, row_cache, sampler, pushed, .. } = self;
+        let RequestHeader { slice, round, .. } = *header;
+        let of = slices.get_mut(&slice).ok_or(RequestError::Slice { slice })?;
+        let open = rounds.iter().find(|open| open.round == header.round);
+        let open = open.ok_or(RequestError::NotYet)?;
+        if of.topics != (0..spec.topics()) {
+            return Err(RequestError::PartialRows { slice });
+        }
+        let (version, totals) = (open.version, &open.totals[..]);
+        let before = of.row_cache.memory();
+        // Otherwise no other shard pushes to this version.
+        let is_shared = options.shards > options.rounds;
+        let oldest = rounds.front().map_or(version, |open| open.version);
+        let left = ROW_CACHE_BYTES.saturating_sub(*row_cache);
+        let cached = is_shared
+            .then(|| of.row_cache.version(spec.topics(), &of.tokens, version, oldest, left))
+            .flatten();
+        let round = RoundContext { spec, round, totals, passes: options.passes };
+        let push = Push { options, header, round, rows: RowSource { version, cached } };
+        let done = push.run(of, sampler, body, answer);
+        *row_cache = *row_cache - before + of.row_cache.memory();
+        *pushed = done?.max(*pushed);
+        Ok(())
+    }
+
+    /// Ends the oldest open round, or the joining, for all rows of this server. Adds the delta of
+    /// C_k by these rows to `changes`.
     ///
     /// # Errors
-    /// [`RequestError::RowStore`]: somebody has sent what is not of this run. Other slices may be in the next round
-    /// then, and the rows have to be made anew from the shards' topics.
+    /// [`RequestError::RowStore`] if a peer has sent deltas that do not fit the rows. Some slices
+    /// may have ended the round then; the rows must be rebuilt from the shards' topics.
     ///
     /// # Panics
-    /// If `changes` are not K.
+    /// If `changes` does not have K entries.
     pub fn end_round(&mut self, round: Round, changes: &mut [i64]) -> Result<(), RequestError> {
         for of in self.slices.values_mut() {
             let own = of.topics.start as usize..of.topics.end as usize;
             of.store.end_round(round, &mut changes[own])?;
         }
         self.rounds.retain(|open| open.round != round);
-        // Who begins the next sees rows of now.
+        // The next round to start reads the current rows.
         let now = self.version();
         let first = self.rounds.front().map_or(now, |open| open.version);
         self.slices.values_mut().for_each(|of| of.store.forget(first));
         Ok(())
     }
 
-    /// Rounds that have ended.
+    /// Number of rounds that have ended.
     fn version(&self) -> u64 {
         self.slices.values().next().map_or(0, |of| of.store.version())
     }
 
-    /// Rounds that are on.
+    /// Number of open rounds.
     pub fn num_rounds(&self) -> usize {
         self.rounds.len()
     }
 
-    /// Begins a round with rows of now and these C_k. Others may be on.
+    /// Starts a round with the current rows and these C_k. Other rounds may be open.
     ///
     /// # Panics
-    /// If they are not K.
+    /// If `totals` does not have K entries.
     pub fn begin_round(&mut self, round: Round, totals: &[u32]) {
-        assert_eq!(totals.len(), self.spec.topics() as usize, "a total a topic");
+        assert_eq!(totals.len(), self.spec.topics() as usize, "one total per topic");
         let version = self.version();
         self.rounds.push_back(Open { round, version, totals: totals.to_vec() });
     }
 
-    /// Adds all rows, as of the end of the last round, to an aggregate: slices in order, and in a slice
-    /// words in order.
+    /// Adds all rows after the last round to an aggregate: slices in order, and their words in order.
     pub fn aggregate(&self, to: &mut impl Aggregate) {
         self.each_row(|slice, word, row| to.add_row(slice, word, row));
     }
 
-    /// Every row, or what lies here of it: `f(word, row)`, topics ascending, as of the last round's end; words in order
-    /// within a slice.
+    /// Calls `f(word, row)` for every row, or the part of it that is here, after the last round:
+    /// topics ascending, words in order within a slice.
     pub fn for_each(&self, mut f: impl FnMut(u32, &[(u32, u32)])) {
         self.each_row(|_, word, row| f(word, row));
     }
@@ -255,7 +250,7 @@ impl<T: TopicIndex> Server<T> {
         }
     }
 
-    /// Writes all rows of a slice as of the last round's end, one behind the other, words in order.
+    /// Writes all rows of a slice after the last round, concatenated in the order of words.
     ///
     /// # Errors
     /// [`RequestError::Slice`].
@@ -267,10 +262,11 @@ impl<T: TopicIndex> Server<T> {
         Ok(())
     }
 
-    /// A word's row, or what its slice has of it, topics ascending, as of the last round's end; behind what `row` has.
+    /// Appends a word's row, or the part of it in this slice, after the last round; topics
+    /// ascending.
     ///
     /// # Panics
-    /// If the slice is not here, or the word not of it.
+    /// If the slice is not on this server, or the word is not in its partition.
     pub fn row(&self, slice: u16, word: u32, row: &mut Vec<(u32, u32)>) {
         let of = &self.slices[&slice];
         let place = of.words.binary_search(&word).expect("a word of the partition");
@@ -291,14 +287,61 @@ impl<T: TopicIndex> Server<T> {
 }
 
 impl<T: TopicIndex> SliceState<T> {
-    /// What is here of a word's row, behind what `row` has.
+    /// Appends the part of a word's row that is here.
     fn row(&self, place: u32, row: &mut Vec<(u32, u32)>) {
         let first = row.len();
         self.store.row_behind(place, row);
         row[first..].iter_mut().for_each(|entry| entry.0 += self.topics.start);
     }
 
-    /// A shard's words, and what it has of them.
+    /// Writes the sizes of a shard's rows, one byte per word.
+    fn sizes(
+        &self,
+        shard: u16,
+        version: u64,
+        body: &[u8],
+        reply: &mut Vec<u8>,
+    ) -> Result<(), RequestError> {
+        at_end(body)?;
+        let size = |&word: &u32| request::size_byte(self.store.encoded(version, word).len() as u32);
+        reply.extend(self.shards[&shard].iter().map(size));
+        Ok(())
+    }
+
+    /// Writes the rows that a shard pulls.
+    fn pull(
+        &self,
+        shard: u16,
+        version: u64,
+        body: &[u8],
+        reply: &mut Vec<u8>,
+    ) -> Result<(), RequestError> {
+        let (words, mut routes) = (&self.shards[&shard], Vec::new());
+        at_end(request::take_routes(words.len(), body, &mut routes)?)?;
+        for word in pulled(words, &routes) {
+            reply.extend_from_slice(self.store.encoded(version, word));
+        }
+        Ok(())
+    }
+
+    /// Adds the deltas of the rows that a shard has pulled.
+    fn add_deltas(
+        &mut self,
+        header: &RequestHeader,
+        is_whole: bool,
+        body: &[u8],
+    ) -> Result<(), RequestError> {
+        let (words, mut routes) = (&self.shards[&header.shard], Vec::new());
+        let rows = request::take_routes(words.len(), body, &mut routes)?;
+        let code = RowCode::new(self.topics.end - self.topics.start);
+        let read = read_deltas(code, is_whole, pulled(words, &routes).count(), rows)?;
+        for (word, delta) in pulled(words, &routes).zip(read.iter()) {
+            self.store.add(header.round, word, delta)?;
+        }
+        Ok(())
+    }
+
+    /// Adds a shard's words and counts.
     fn join(&mut self, header: &RequestHeader, mut body: &[u8]) -> Result<(), RequestError> {
         let RequestHeader { shard, slice, round } = *header;
         if self.shards.contains_key(&shard) {
@@ -320,11 +363,11 @@ impl<T: TopicIndex> SliceState<T> {
             }
         }
         at_end(body)?;
-        let mut gained = Vec::new();
+        let mut delta = Vec::new();
         for (&(word, _), row) in words.iter().zip(rows.iter()) {
-            gained.clear();
-            gained.extend(row.iter().map(|&(topic, count)| (topic, count as i32)));
-            self.store.add(round, word, &gained)?;
+            delta.clear();
+            delta.extend(row.iter().map(|&(topic, count)| (topic, count as i32)));
+            self.store.add(round, word, &delta)?;
             self.tokens[word as usize] += row.iter().map(|entry| u64::from(entry.1)).sum::<u64>();
         }
         self.shards.insert(shard, words.into_iter().map(|word| word.0).collect());
@@ -336,14 +379,14 @@ fn at_end(rest: &[u8]) -> Result<(), RequestError> {
     if rest.is_empty() { Ok(()) } else { Err(RequestError::Rest { bytes: rest.len() }) }
 }
 
-/// Places of the words that a shard pulls.
+/// Places of the words whose rows a shard pulls.
 fn pulled<'a>(words: &'a [u32], routes: &'a [Route]) -> impl Iterator<Item = u32> + 'a {
     let pulled = words.iter().zip(routes).filter(|(_, route)| **route == Route::Pull);
     pulled.map(|(&word, _)| word)
 }
 
-/// Rows of so many words, which only change their tokens' topics: where rows are whole none has gained any.
-fn read_gained(
+/// Decodes deltas of rows. Tokens only change their topics, so the delta of a whole row sums to 0.
+fn read_deltas(
     code: RowCode,
     are_whole: bool,
     words: usize,

@@ -9,7 +9,7 @@ use super::{RestoreError, Shard};
 use crate::spec::ModelSpec;
 
 impl<T: TopicIndex> Shard<T> {
-    /// Counts topics anew; servers will know of all of them.
+    /// Recounts the topics, which the servers will count as well.
     pub(super) fn count(&mut self, spec: &ModelSpec) {
         self.counts.fill(0);
         self.own.fill(0);
@@ -23,7 +23,7 @@ impl<T: TopicIndex> Shard<T> {
         self.begin_epoch(spec);
     }
 
-    /// Parts and places there of all words that the shard has, words ascending.
+    /// (word, partition, place) of all words that the shard has, words ascending.
     fn by_word(&self) -> Vec<(u32, usize, usize)> {
         let places = |(part, of): (usize, &PartitionTokens<T>)| {
             of.words.iter().enumerate().map(move |(at, &word)| (word, part, at)).collect::<Vec<_>>()
@@ -34,8 +34,9 @@ impl<T: TopicIndex> Shard<T> {
         all
     }
 
-    /// What a run can go on from: every token's topic, by word and then by document, whatever the partitions are.
-    /// Behind them, of each token of a long document, its topic and the proposals that it carries.
+    /// State from which a run can go on: the topic of every token, by word and document,
+    /// independent of the partitions; then the topic and the proposals of each token of long
+    /// documents.
     pub fn topics(&self) -> Vec<T> {
         let mut topics = Vec::with_capacity(self.num_values());
         for (_, part, at) in self.by_word() {
@@ -46,10 +47,10 @@ impl<T: TopicIndex> Shard<T> {
         topics
     }
 
-    /// Takes such topics between two epochs.
+    /// Restores such a state between two epochs.
     ///
     /// # Errors
-    /// [`RestoreError`], and then nothing has changed.
+    /// [`RestoreError`]; then nothing has changed.
     pub fn restore(&mut self, spec: &ModelSpec, mut topics: &[T]) -> Result<(), RestoreError> {
         let (found, expected) = (topics.len(), self.num_values());
         if found != expected {
@@ -71,12 +72,13 @@ impl<T: TopicIndex> Shard<T> {
         Ok(())
     }
 
-    /// How many topics a snapshot has.
+    /// Number of values in a snapshot.
     fn num_values(&self) -> usize {
         self.num_short_tokens() + self.long.num_values()
     }
 
-    /// Every token: `f(document, word, topic)`, by partition and word, those of long documents behind the others.
+    /// Calls `f(document, word, topic)` for every token, by partition and word; tokens of long
+    /// documents come last.
     pub fn for_each(&self, mut f: impl FnMut(u32, u32, u32)) {
         for part in &self.parts {
             for (at, &word) in part.words.iter().enumerate() {
@@ -93,7 +95,7 @@ impl<T: TopicIndex> Shard<T> {
         });
     }
 
-    /// A document's row of C_d, topics ascending.
+    /// Writes a document's row of C_d, topics ascending.
     ///
     /// # Panics
     /// If there is no such document.
@@ -101,7 +103,7 @@ impl<T: TopicIndex> Shard<T> {
         self.row_at(self.places[document] as usize, row);
     }
 
-    /// The same of the one that has this number here.
+    /// The same for the document at a place.
     pub(super) fn row_at(&self, place: usize, row: &mut Vec<(u32, u32)>) {
         row.clear();
         match place.checked_sub(self.lengths.len()) {
@@ -117,8 +119,8 @@ impl<T: TopicIndex> Shard<T> {
         }
     }
 
-    /// What this shard has of a partition's words, by their places: `f(place, row)`, rows ascending. What a server
-    /// begins with, or is rebuilt from.
+    /// Calls `f(place, row)` for each of the shard's words of a partition, with the shard's counts
+    /// of the word, topics ascending. Servers sum these rows when shards join.
     ///
     /// # Panics
     /// If there is no such partition.
@@ -136,7 +138,7 @@ impl<T: TopicIndex> Shard<T> {
         }
     }
 
-    /// Its documents' part of the log joint, log p(Z | α).
+    /// The documents' part of the log joint, log p(Z | α).
     pub fn log_joint(&self, spec: &ModelSpec) -> f64 {
         let alpha = spec.alpha();
         let symmetric = match alpha {
@@ -160,7 +162,7 @@ impl<T: TopicIndex> Shard<T> {
         sum
     }
 
-    /// Non-zeros of C_d: topics of all documents.
+    /// Non-zeros of C_d.
     pub fn non_zeros(&self) -> u64 {
         let mut row = Vec::new();
         let topics = |place| {
@@ -170,9 +172,9 @@ impl<T: TopicIndex> Shard<T> {
         (0..self.num_documents()).map(topics).sum()
     }
 
-    /// Makes rows of C_d from the topics.
+    /// Makes the rows of C_d from the topics.
     fn count_documents(&mut self) {
-        // Topics by document, each document's behind those of the one before.
+        // Topics of all documents, document by document.
         let mut end = 0;
         let mut places: Vec<usize> = Vec::with_capacity(self.lengths.len());
         for &length in &self.lengths {
@@ -182,7 +184,7 @@ impl<T: TopicIndex> Shard<T> {
         let mut topics = vec![T::default(); end];
         for part in &self.parts {
             for (&document, &topic) in part.documents.iter().zip(&part.topics) {
-                // From the last on, so that in the end the place is that of the first.
+                // Filled from the end, so that the place ends at the document's first topic.
                 let place = &mut places[document as usize];
                 *place -= 1;
                 topics[*place] = topic;
@@ -197,7 +199,7 @@ impl<T: TopicIndex> Shard<T> {
     }
 }
 
-/// How many there are of each topic, behind `row`, topics ascending.
+/// Appends (topic, count) pairs to `row`, topics ascending; sorts `topics`.
 fn tally(topics: &mut [u32], row: &mut Vec<(u32, u32)>) {
     topics.sort_unstable();
     row.extend(topics.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as u32)));

@@ -1,52 +1,52 @@
-//! What cannot be a shard, or come to one.
+//! Errors of shards.
 
 use lda_core::counts::RowsTooLarge;
 use thiserror::Error;
 
 use crate::wire::WireError;
 
-/// Why there is no such shard.
+/// Why a shard cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ShardError {
-    /// The corpus is not of the job's vocabulary.
-    #[error("a corpus of {found} words for a job of {expected}")]
+    /// The corpus has another vocabulary than the run.
+    #[error("corpus has {found} words, and the run has {expected}")]
     Words {
         /// Words of the corpus.
         found: usize,
-        /// V.
+        /// Words of the run, V.
         expected: u32,
     },
-    /// Numbers of topics are too narrow.
-    #[error("{topics} topics, of which {most} have numbers here: take wider ones")]
+    /// The type of topic numbers is too narrow.
+    #[error("{topics} topics, but the index type allows {most}: use a wider type")]
     Topics {
         /// K.
         topics: u32,
-        /// Most that there may be.
+        /// Largest number of topics of the type.
         most: u64,
     },
-    /// Too many tokens of one partition.
+    /// A partition has too many tokens.
     #[error("{tokens} tokens of one partition in one shard: cut the documents into more shards")]
     Tokens {
-        /// How many.
+        /// Number of tokens.
         tokens: usize,
     },
-    /// Too much for one shard.
+    /// The rows of C_d are too large for one shard.
     #[error(transparent)]
     Rows(#[from] RowsTooLarge),
 }
 
-/// An answer or rows that do not fit what was asked for.
+/// A reply of a server that does not fit the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum AnswerError {
-    /// Bytes that are none.
+    /// The rows or topics of the reply are malformed.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// Bytes behind the last row.
-    #[error("{bytes} bytes behind the last row")]
+    /// The reply continues after its last row.
+    #[error("{bytes} bytes after the last row")]
     Rest {
-        /// How many.
+        /// Number of bytes.
         bytes: usize,
     },
     /// A reply with another number of sizes than there are words.
@@ -57,36 +57,36 @@ pub enum AnswerError {
         /// Words that the shard has of the partition.
         words: usize,
     },
-    /// Totals that have not the tokens of this shard.
+    /// C_k counts fewer tokens of a topic than the shard has.
     #[error("topic {topic} has fewer tokens than this shard has of it")]
     Total {
-        /// Which.
+        /// The topic.
         topic: u32,
     },
-    /// A row that has not the tokens of this shard.
-    #[error("the row of word {word} has not the tokens that this shard has of it")]
+    /// A row counts fewer tokens than the shard has.
+    #[error("row of word {word} has fewer tokens than this shard")]
     Row {
-        /// Which.
+        /// The word.
         word: u32,
     },
 }
 
-/// Topics that are not those of a shard.
+/// Topics that do not fit a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RestoreError {
-    /// Not one a token.
-    #[error("{found} topics of {expected} tokens")]
+    /// The number of topics is not that of the tokens.
+    #[error("{found} topics for {expected} tokens")]
     Tokens {
-        /// How many.
+        /// Number of topics.
         found: usize,
-        /// How many tokens there are.
+        /// Number of tokens.
         expected: usize,
     },
-    /// A topic that there is not.
-    #[error("topic {topic} is not one of the job's")]
+    /// The run has no such topic.
+    #[error("the run has no topic {topic}")]
     Topic {
-        /// Which.
+        /// The topic.
         topic: u32,
     },
 }

@@ -1,21 +1,24 @@
 //! Long documents of a shard, which WarpLDA samples (LDA*, section 4.1).
 //!
-//! An epoch begins with the pass over documents, which needs their own tokens and C_k alone: it judges the proposals
-//! that words have made and makes new ones. The pass over words comes partition by partition, with the rows that were
-//! pulled: all tokens of a word count, wherever they are, and those of long documents move. Their proposals wait for
-//! the next epoch. So each token moves twice an epoch, and its server hears of it once, when its partition is done:
-//! until then the token counts there as the topic that is **known**. That is what this costs: others see the first of
-//! the two moves up to an epoch late.
+//! An epoch begins with the pass over documents, which needs only their own tokens and C_k: it
+//! accepts or rejects the proposals that words have made, and makes new ones. The pass over words
+//! runs partition by partition, with the rows that were pulled: the rows count all tokens of a
+//! word, wherever they are, and those of long documents move. The proposals of this pass wait for
+//! the next epoch. So each token moves twice per epoch, and its server gets one delta, when its
+//! partition is done; until then the server counts the token with the topic that is **known**. This
+//! is the cost: other shards see the first of the two moves up to an epoch late.
 //!
-//! Both passes may be [done again](crate::config::Options::passes) of a partition's tokens while its rows are here.
-//! The pass over documents leaves tokens of other partitions where they are then, and counts them, which takes as long
-//! as their documents have tokens, each time: where a document has a few tokens in a partition, several times as long
-//! as the first pass.
+//! Both passes may be [repeated](crate::config::Options::passes) for a partition's tokens while its
+//! rows are on the worker. A repeated pass over documents leaves tokens of other partitions
+//! unchanged, but counts them, which takes time proportional to the documents' lengths: if a
+//! document has few tokens in a partition, several times as long as the first pass.
 //!
-//! No rows of C_d are kept: a document's counts are those of its tokens, in the pass or when somebody asks. Tokens of a
-//! range of documents, which fit into a cache, lie together: by partition, in it by word, then by document.
+//! No rows of C_d are stored: a document's counts are made from its tokens, in the pass or on
+//! request. The tokens of a range of documents, which fit into a cache, are contiguous: ordered by
+//! partition, word and document.
 //!
-//! Memory a token: 2 + M topics, of 2 or 4 bytes, and 4 bytes for its place by document; 8 bytes a word of a range.
+//! Memory per token: 2 + M topics of 2 or 4 bytes, and 4 bytes for its place by document; 8 bytes
+//! per word of a range.
 
 use std::ops::Range;
 
@@ -32,28 +35,28 @@ use crate::partition_sampler::WarpScratch;
 /// All long documents of a shard.
 #[derive(Debug)]
 pub(super) struct Long<T> {
-    /// Proposals that a token carries, M.
+    /// Proposals per token, M.
     steps: usize,
     ranges: Vec<Documents<T>>,
-    /// What each topic has gained that servers do not know yet.
+    /// Changes of C_k that are not in the deltas pushed so far.
     untold: Vec<i32>,
 }
 
-/// A range of them.
+/// A range of long documents.
 #[derive(Debug)]
 struct Documents<T> {
-    /// Tokens of each, and where they begin.
+    /// Tokens of each document, and the first of them in `inverse`.
     lengths: Vec<u32>,
     firsts: Vec<u32>,
-    /// Slots of each one's tokens, documents one behind the other.
+    /// Slots of each document's tokens, document by document.
     inverse: Vec<u32>,
-    /// 1 + M values a token: its topic, and proposals.
+    /// 1 + M values per slot: the token's topic, and its proposals.
     tokens: Vec<T>,
-    /// Of each token, the topic that its server knows.
+    /// Topic of each slot that the server counts.
     known: Vec<T>,
-    /// Words that occur, by partition: a word's place among the shard's, and where its tokens end.
+    /// Words by partition: the word's place among the shard's, and the end of its tokens.
     visits: Vec<RowRun>,
-    /// Where each partition's visits and tokens begin, and the end.
+    /// First visit and first slot of each partition, and the end.
     starts: Vec<(u32, u32)>,
 }
 
@@ -61,16 +64,16 @@ fn add(untold: &mut [i32], outcome: &Outcome) {
     outcome.totals.iter().for_each(|&(topic, by)| untold[topic as usize] += by);
 }
 
-/// A token of a long document: partition, word, document in its range, topic.
+/// Token of a long document: partition, word, document in its range, topic.
 pub(super) type Token<T> = (u16, u32, u32, T);
 
-/// Where a walk over a partition's words is, in each range.
+/// Position of a walk over a partition's words, in each range.
 #[derive(Clone, Debug)]
 pub(super) struct Walk(Vec<(usize, u32)>);
 
 impl<T: TopicIndex> Long<T> {
-    /// Ranges of documents, each with its documents' lengths and its tokens, documents in order. `place` says where a
-    /// word is among those of its partition.
+    /// Ranges of documents, each with its documents' lengths and its tokens, documents in order.
+    /// `place` returns a word's index among the shard's words of its partition.
     ///
     /// # Errors
     /// [`ShardError::Tokens`].
@@ -87,17 +90,17 @@ impl<T: TopicIndex> Long<T> {
         Ok(Self { steps, ranges, untold: vec![0; topics as usize] })
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no long documents.
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// Tokens.
+    /// Number of tokens.
     pub fn num_tokens(&self) -> usize {
         self.ranges.iter().map(|range| range.known.len()).sum()
     }
 
-    /// Values that a snapshot has of them.
+    /// Number of values in a snapshot.
     pub fn num_values(&self) -> usize {
         self.num_tokens() * (1 + self.steps)
     }
@@ -112,12 +115,13 @@ impl<T: TopicIndex> Long<T> {
         self.ranges.iter().map(of).sum::<usize>() + 4 * self.untold.capacity()
     }
 
-    /// What each topic has gained that servers do not know yet.
+    /// Changes of C_k that are not in the deltas pushed so far.
     pub fn untold(&self) -> &[i32] {
         &self.untold
     }
 
-    /// Places of a partition's words that long documents have; one comes as often as ranges have it.
+    /// Places of a partition's words that occur in long documents, once for each range with the
+    /// word.
     pub fn places(&self, partition: u16) -> impl Iterator<Item = u32> + '_ {
         let visits = move |range: &Documents<T>| range.visits_of(partition);
         self.ranges
@@ -125,7 +129,7 @@ impl<T: TopicIndex> Long<T> {
             .flat_map(move |range| range.visits[visits(range)].iter().map(|visit| visit.row))
     }
 
-    /// Tokens of each of a partition's words, of which there are so many.
+    /// Tokens of each of a partition's `words` words.
     pub fn tokens_by_place(&self, partition: u16, words: usize) -> Vec<u32> {
         let mut tokens = vec![0; words];
         for range in &self.ranges {
@@ -136,7 +140,7 @@ impl<T: TopicIndex> Long<T> {
         tokens
     }
 
-    /// Before the first word of a partition.
+    /// A walk that stands before the first word of a partition.
     pub fn walk(&self, partition: u16) -> Walk {
         let start = |range: &Documents<T>| {
             let (visit, token) = range.starts[usize::from(partition)];
@@ -145,8 +149,8 @@ impl<T: TopicIndex> Long<T> {
         Walk(self.ranges.iter().map(start).collect())
     }
 
-    /// Slots of a word in each range that has it: places ascend from call to call, and none of the partition's may be
-    /// left out.
+    /// Slots of a word in each range that has it. Places must ascend from call to call, and no word
+    /// of the partition may be left out.
     fn next<'a>(
         &'a self,
         walk: &'a mut Walk,
@@ -163,19 +167,20 @@ impl<T: TopicIndex> Long<T> {
         })
     }
 
-    /// Topics that a word's server knows of; `f` is called with some of them each time.
+    /// Calls `f` with the topics that the server counts for a word's tokens, once per range.
     pub fn known(&self, walk: &mut Walk, partition: u16, place: u32, mut f: impl FnMut(&[T])) {
         self.next(walk, partition, place).for_each(|(range, slots)| f(&range.known[slots]));
     }
 
-    /// Topics of a word's tokens.
+    /// Calls `f` with the topic of each of a word's tokens.
     pub fn topics(&self, walk: &mut Walk, partition: u16, place: u32, mut f: impl FnMut(T)) {
         let stride = 1 + self.steps;
         self.next(walk, partition, place)
             .for_each(|(range, slots)| slots.for_each(|slot| f(range.tokens[slot * stride])));
     }
 
-    /// From now on the servers know the topics of a partition's tokens.
+    /// The deltas of a partition are pushed: its server counts the tokens with their current
+    /// topics.
     pub fn told(&mut self, partition: u16) {
         let stride = 1 + self.steps;
         for range in &mut self.ranges {
@@ -189,15 +194,15 @@ impl<T: TopicIndex> Long<T> {
         }
     }
 
-    /// The servers know all topics as they are.
+    /// All servers count the tokens with their current topics.
     pub fn told_all(&mut self) {
         let partitions = self.ranges.first().map_or(0, |range| range.starts.len() - 1);
         (0..partitions).for_each(|partition| self.told(partition as u16));
         self.untold.fill(0);
     }
 
-    /// The pass over documents: of all tokens the first time, `again` 0, and then of those of the key's partition,
-    /// while the others stay.
+    /// The pass over documents. With `again` = 0 it moves all tokens, later only those of the key's
+    /// partition.
     pub fn sample_documents(
         &mut self,
         key: BlockKey,
@@ -223,8 +228,9 @@ impl<T: TopicIndex> Long<T> {
         }
     }
 
-    /// The pass over a partition's words, the first time or again. `rows` are those of the words that were pulled, as
-    /// `row` says by their places, without these tokens; with them when it is done.
+    /// The pass over a partition's words. `rows` are those of the pulled words, without the long
+    /// documents' tokens before the pass and with them after it; `row` maps the words' places to
+    /// them.
     pub fn sample_words(
         &mut self,
         key: BlockKey,
@@ -262,7 +268,7 @@ impl<T: TopicIndex> Long<T> {
         outcome
     }
 
-    /// Topics of one document, by its number among the long ones.
+    /// Calls `f` with the topics of a document, which is numbered among the long ones.
     pub fn document(&self, mut number: usize, mut f: impl FnMut(u32)) {
         let stride = 1 + self.steps;
         for range in &self.ranges {
@@ -277,7 +283,8 @@ impl<T: TopicIndex> Long<T> {
         }
     }
 
-    /// Every token: `f(document, partition, place of the word, topic)`, documents by their numbers among the long ones.
+    /// Calls `f(document, partition, place of the word, topic)` for every token. Documents are
+    /// numbered among the long ones.
     pub fn for_each(&self, mut f: impl FnMut(u32, u16, u32, u32)) {
         let stride = 1 + self.steps;
         let mut first = 0;
@@ -295,8 +302,8 @@ impl<T: TopicIndex> Long<T> {
         }
     }
 
-    /// Where each word's records are in each range, words ascending, whatever the partitions are. `word` names the one
-    /// at a place of a partition.
+    /// Slots of each word in each range, words ascending, independent of the partitions. `word`
+    /// returns the word at a place of a partition.
     fn by_word(&self, word: impl Fn(u16, u32) -> u32) -> Vec<(usize, u32, Range<usize>)> {
         let mut all = Vec::new();
         for (number, range) in self.ranges.iter().enumerate() {
@@ -310,7 +317,7 @@ impl<T: TopicIndex> Long<T> {
         all
     }
 
-    /// All tokens' topics and proposals.
+    /// Appends the topics and proposals of all tokens.
     pub fn values(&self, word: impl Fn(u16, u32) -> u32, to: &mut Vec<T>) {
         let stride = 1 + self.steps;
         for (range, _, slots) in self.by_word(word) {
@@ -319,7 +326,7 @@ impl<T: TopicIndex> Long<T> {
         }
     }
 
-    /// Takes such values, which the servers will know of.
+    /// Sets the topics and proposals of all tokens; the servers will count these.
     pub fn restore(&mut self, word: impl Fn(u16, u32) -> u32, mut from: &[T]) {
         let stride = 1 + self.steps;
         for (range, _, slots) in self.by_word(word) {
@@ -371,7 +378,7 @@ impl<T: TopicIndex> Documents<T> {
             inverse[*at as usize] = slot;
             *at += 1;
         }
-        // A proposal of a token's own topic changes nothing.
+        // A proposal equal to the token's topic changes nothing.
         let record = |token: &Token<T>| std::iter::repeat_n(token.3, 1 + steps);
         Ok(Self {
             lengths,
@@ -394,7 +401,7 @@ impl<T: TopicIndex> Documents<T> {
         self.starts[at].1 as usize..self.starts[at + 1].1 as usize
     }
 
-    /// `f(place, slots)`.
+    /// Calls `f(place, slots)` for each word of a partition.
     fn for_each_word(&self, partition: u16, mut f: impl FnMut(u32, Range<usize>)) {
         let first = self.slots_of(partition).start;
         let mut start = first;

@@ -1,21 +1,23 @@
-//! Documents of a worker: their tokens, topics and rows of C_d.
+//! Shard: documents with their tokens, topics and rows of C_d.
 //!
-//! A job's documents are cut into **shards**, and how does not depend on who works on them: a worker has whole shards,
-//! one or many, and what becomes of a shard's tokens follows from the shard and from the round's start alone. So any
-//! number of workers gives the same bits.
+//! A run's documents are cut into **shards**, independently of the workers. A worker has one or
+//! more whole shards, and the new topics of a shard's tokens follow from the shard and from the
+//! round's start alone. So results do not depend on the number of workers.
 //!
-//! A shard's tokens lie by partition, in it by word and then by document. Of a partition some words are
-//! [pulled](crate::route::Route): their tokens are sampled here, by rows that have come. The others' tokens are written
-//! into a request, document by document, and their topics come back in an answer. What has been sampled here meanwhile
-//! stays: an answer moves one token at a time.
+//! Tokens are ordered by partition, word and document. Some words of a partition are
+//! [pulled](crate::route::Route): their tokens are sampled here, with the rows from the servers.
+//! Tokens of the other words are sent document by document, and an answer brings their new topics.
+//! An answer moves one token at a time, so it does not undo what was sampled here in the meantime.
 //!
-//! Documents are cut into ranges, by which a partition's tokens are sampled: the rows of a range fit into a cache, and
-//! those of a shard do not.
+//! Documents are cut into ranges, and the tokens of a partition are sampled range by range: the
+//! rows of a range fit into a cache, those of a shard do not.
 //!
-//! [Long](Hybrid) documents are WarpLDA's, where a run wants that: their words are always pulled.
+//! [Long](Hybrid) documents are sampled by WarpLDA, if the run has any. Their words are always
+//! pulled.
 //!
-//! Memory a token: 4 bytes and its topic, of 2 or 4 bytes; rows of C_d as in [`Rows`]; 16 bytes a document; 8 bytes a
-//! word of the shard. Of a long document: 4 bytes and 2 + M topics, M [steps](Hybrid::mh_steps); no row.
+//! Memory per token: 4 bytes and its topic of 2 or 4 bytes; rows of C_d as in [`Rows`]; 16 bytes
+//! per document; 8 bytes per word of the shard. Per token of a long document: 4 bytes and 2 + M
+//! topics, for M [proposals](Hybrid::mh_steps); no row.
 
 mod counts;
 mod error;
@@ -43,40 +45,42 @@ use long::{Long, Token};
 use part::PartitionTokens;
 pub use sampling::{Plan, TransferStats};
 
-/// A part of the documents.
+/// Part of the documents.
 #[derive(Debug)]
 pub struct Shard<T: TopicIndex> {
     number: u16,
-    /// Documents have other numbers here: the short ones first, by range, and in it by length, and then the long ones.
-    /// Which one each is, and the other way round.
+    /// Document at each place, and its inverse. Places order the short documents by range and
+    /// length, then the long ones.
     documents: Vec<u32>,
     places: Vec<u32>,
-    /// Where each range of short ones ends.
+    /// End of each range of short documents.
     ends: Vec<u32>,
-    /// Tokens of each short one.
+    /// Tokens of each short document.
     lengths: Vec<u32>,
     parts: Vec<PartitionTokens<T>>,
-    /// Of the short ones.
+    /// C_d of the short documents.
     rows: Rows<T>,
     long: Long<T>,
-    /// Bytes that each document's row takes, as of the epoch's start.
+    /// Encoded size of each short document's row at the epoch's start.
     sizes: Vec<u32>,
-    /// Its share of C_k in the totals of its round, and what it has added that they have not.
+    /// The shard's tokens by topic in the totals of its round, and its changes that the totals
+    /// lack.
     counts: Vec<u32>,
     own: Vec<i32>,
-    /// Of that, what servers were told in each of the rounds before: later totals have it.
+    /// Parts of `own` that were pushed in each of the last rounds; later totals contain them.
     recent: VecDeque<Vec<i32>>,
 }
 
 impl<T: TopicIndex> Shard<T> {
-    /// Some documents of a corpus, of which `hybrid` says which are WarpLDA's; `first` is the number of the corpus'
-    /// first one in the whole job, which its first topics follow from: the same as one process begins with.
+    /// A shard of some documents of a corpus. `hybrid` decides which of them WarpLDA samples.
+    /// `first` is the number of the corpus' first document in the whole run, on which the first
+    /// topics depend: they are the ones that a run in one process starts with.
     ///
     /// # Errors
     /// [`ShardError`].
     ///
     /// # Panics
-    /// If documents are not the corpus', or if words were placed of another vocabulary.
+    /// If `documents` is out of range, or if the placement is for another vocabulary.
     pub fn new(
         spec: &ModelSpec,
         hybrid: Hybrid,
@@ -94,51 +98,23 @@ impl<T: TopicIndex> Shard<T> {
             return Err(ShardError::Topics { topics, most });
         }
         assert_eq!(placement.num_words(), corpus.num_words(), "words of another vocabulary");
-        let start = documents.start;
-        let length = |local: u32| corpus.doc_length(start + local as usize);
-        let lengths_of = |range: &[u32]| range.iter().map(|&local| length(local) as u32).collect();
-        let tokens_of = |local: u32| first_topics::<T>(spec, corpus, start + local as usize, first);
-        let (long, short): (Vec<u32>, Vec<u32>) =
-            (0..documents.len() as u32).partition(|&local| hybrid.is_long(length(local)));
-        let (short, long) = (ranges(&short, length), ranges(&long, length));
-        // (word, document, topic): documents in order, so that sorting by word leaves them so.
-        let mut tokens: Vec<Vec<(u32, u32, T)>> = vec![Vec::new(); placement.num_partitions()];
+        let source = Source { spec, placement, corpus, documents, first };
+        let (long, short): (Vec<u32>, Vec<u32>) = (0..source.documents.len() as u32)
+            .partition(|&local| hybrid.is_long(source.length(local)));
+        let short = ranges(&short, |local| source.length(local));
+        let long = ranges(&long, |local| source.length(local));
         let order: Vec<u32> = short.concat();
-        for (place, &local) in (0..).zip(&order) {
-            for (word, topic) in tokens_of(local) {
-                tokens[placement.partition(word) as usize].push((word, place, topic));
-            }
-        }
-        let mut of_long: Vec<Vec<u32>> = vec![Vec::new(); placement.num_partitions()];
-        let mut of_range = |range: &Vec<u32>| {
-            let mut tokens: Vec<Token<T>> = Vec::new();
-            for (place, &local) in (0..).zip(range) {
-                for (word, topic) in tokens_of(local) {
-                    let partition = placement.partition(word);
-                    tokens.push((partition as u16, word, place, topic));
-                    let words = &mut of_long[partition as usize];
-                    if words.last() != Some(&word) {
-                        words.push(word);
-                    }
-                }
-            }
-            (lengths_of(range), tokens)
-        };
-        let long_tokens: Vec<(Vec<u32>, Vec<Token<T>>)> = long.iter().map(&mut of_range).collect();
-        let parts = tokens.into_iter().zip(of_long);
-        let parts: Vec<PartitionTokens<T>> = parts
-            .map(|(tokens, also)| PartitionTokens::new(tokens, also))
-            .collect::<Result<_, _>>()?;
+        let lengths = source.lengths(&order);
+        let Tokens { parts, long: long_ranges } = source.tokens::<T>(&order, &long)?;
         let place = |partition: u16, word: u32| {
             let words = &parts[usize::from(partition)].words;
-            words.binary_search(&word).expect("it is among them") as u32
+            words.binary_search(&word).expect("long documents' words are among them") as u32
         };
-        let long_tokens = Long::new(hybrid, spec.topics(), parts.len(), long_tokens, place)?;
+        let long_tokens = Long::new(hybrid, spec.topics(), parts.len(), long_ranges, place)?;
         let ends = short.iter().scan(0, |end, range| {
             *end += range.len() as u32;
             Some(*end)
         });
-        let lengths: Vec<u32> = lengths_of(&order);
         let order = [order, long.concat()].concat();
         let mut places = vec![0; order.len()];
         for (place, &local) in (0..).zip(&order) {
@@ -165,7 +141,7 @@ impl<T: TopicIndex> Shard<T> {
         Ok(shard)
     }
 
-    /// Tokens.
+    /// Number of tokens.
     pub fn num_tokens(&self) -> usize {
         self.num_short_tokens() + self.long.num_tokens()
     }
@@ -174,7 +150,7 @@ impl<T: TopicIndex> Shard<T> {
         self.parts.iter().map(|part| part.topics.len()).sum()
     }
 
-    /// Whether some documents are [long](Hybrid).
+    /// Returns whether some documents are [long](Hybrid).
     pub fn has_long(&self) -> bool {
         !self.long.is_empty()
     }
@@ -192,17 +168,18 @@ impl<T: TopicIndex> Shard<T> {
             + self.long.memory()
     }
 
-    /// Its number.
+    /// Number of the shard.
     pub fn number(&self) -> u16 {
         self.number
     }
 
-    /// Documents.
+    /// Number of documents.
     pub fn num_documents(&self) -> usize {
         self.documents.len()
     }
 
-    /// Words of a partition that this shard has, ascending: by their places here both sides know them.
+    /// Words of a partition that this shard has, ascending. Worker and server name them by their
+    /// index in this list.
     ///
     /// # Panics
     /// If there is no such partition.
@@ -210,10 +187,10 @@ impl<T: TopicIndex> Shard<T> {
         &self.parts[partition as usize].words
     }
 
-    /// Writes what this shard joins a partition's slice with: its words, and its rows of them.
+    /// Writes the request with which this shard joins a slice: its words, and its counts of them.
     ///
     /// # Panics
-    /// If there is no such slice, or if words were placed elsewise.
+    /// If there is no such slice, or if the placement is another than that of the shard.
     pub fn join(
         &self,
         spec: &ModelSpec,
@@ -237,21 +214,21 @@ impl<T: TopicIndex> Shard<T> {
         self.counts(partition, |_, row| RowCode::encode_part(row, &topics, &mut part, to));
     }
 
-    /// What a request of this shard is about.
+    /// Header of a request of this shard.
     pub fn header(&self, slice: u16, round: Round) -> RequestHeader {
         RequestHeader { shard: self.number, slice, round }
     }
 
-    /// Starts a round with these C_k, which contain the own updates of earlier rounds as far as
-    /// `sync` says.
+    /// Starts a round with these C_k, which contain the shard's own updates of earlier rounds as
+    /// far as `sync` says.
     ///
     /// # Errors
     /// [`AnswerError::Total`].
     ///
     /// # Panics
-    /// If `totals` are not K.
+    /// If `totals` does not have K entries.
     pub fn begin_round(&mut self, totals: &[u32], sync: SyncMode) -> Result<(), AnswerError> {
-        assert_eq!(totals.len(), self.counts.len(), "a total a topic");
+        assert_eq!(totals.len(), self.counts.len(), "one total per topic");
         let both = self.own.iter().zip(self.long.untold());
         let mut told: Vec<i32> = both.map(|(own, untold)| own - untold).collect();
         for before in &self.recent {
@@ -272,8 +249,8 @@ impl<T: TopicIndex> Shard<T> {
         }
     }
 
-    /// Begins an epoch: topics of each row of C_d are put in ascending order, so that what follows does not depend on
-    /// how they came about; and how many bytes rows take is measured.
+    /// Starts an epoch: sorts each row of C_d by topic, so that results do not depend on the order
+    /// in which the row was changed, and measures the rows' encoded sizes.
     pub fn begin_epoch(&mut self, spec: &ModelSpec) {
         let code = RowCode::new(spec.topics());
         let mut row = Vec::new();
@@ -286,8 +263,76 @@ impl<T: TopicIndex> Shard<T> {
     }
 }
 
-/// A document's words, each as often as it occurs, with first topics; `first` is the number of the corpus' first
-/// document in the whole job.
+/// Documents that a shard is made from. They are named by their index in `documents`.
+struct Source<'a> {
+    spec: &'a ModelSpec,
+    placement: &'a Placement,
+    corpus: &'a Corpus,
+    documents: Range<usize>,
+    /// Number of the corpus' first document in the whole run.
+    first: u64,
+}
+
+/// A range of long documents: their lengths and their tokens.
+type LongRange<T> = (Vec<u32>, Vec<Token<T>>);
+
+/// Tokens of a shard: those of short documents by partition, those of long ones by range.
+struct Tokens<T> {
+    parts: Vec<PartitionTokens<T>>,
+    long: Vec<LongRange<T>>,
+}
+
+impl Source<'_> {
+    fn length(&self, local: u32) -> u64 {
+        self.corpus.doc_length(self.documents.start + local as usize)
+    }
+
+    fn lengths(&self, documents: &[u32]) -> Vec<u32> {
+        documents.iter().map(|&local| self.length(local) as u32).collect()
+    }
+
+    fn first_topics<T: TopicIndex>(&self, local: u32) -> impl Iterator<Item = (u32, T)> {
+        first_topics(self.spec, self.corpus, self.documents.start + local as usize, self.first)
+    }
+
+    /// Makes the tokens. Partitions have all words of the shard, also those of long documents.
+    fn tokens<T: TopicIndex>(
+        &self,
+        short: &[u32],
+        long: &[Vec<u32>],
+    ) -> Result<Tokens<T>, ShardError> {
+        let placement = self.placement;
+        // (word, document, topic). Documents are in order, and the sort by word is stable.
+        let mut tokens: Vec<Vec<(u32, u32, T)>> = vec![Vec::new(); placement.num_partitions()];
+        for (place, &local) in (0..).zip(short) {
+            for (word, topic) in self.first_topics(local) {
+                tokens[placement.partition(word) as usize].push((word, place, topic));
+            }
+        }
+        let mut long_words: Vec<Vec<u32>> = vec![Vec::new(); placement.num_partitions()];
+        let mut of_range = |range: &Vec<u32>| {
+            let mut tokens: Vec<Token<T>> = Vec::new();
+            for (place, &local) in (0..).zip(range) {
+                for (word, topic) in self.first_topics(local) {
+                    let partition = placement.partition(word);
+                    tokens.push((partition as u16, word, place, topic));
+                    let words = &mut long_words[partition as usize];
+                    if words.last() != Some(&word) {
+                        words.push(word);
+                    }
+                }
+            }
+            (self.lengths(range), tokens)
+        };
+        let long: Vec<LongRange<T>> = long.iter().map(&mut of_range).collect();
+        let parts = tokens.into_iter().zip(long_words);
+        let parts = parts.map(|(tokens, also)| PartitionTokens::new(tokens, also));
+        Ok(Tokens { parts: parts.collect::<Result<_, _>>()?, long })
+    }
+}
+
+/// Words of a document, each as often as it occurs, with their first topics. `first` is the number
+/// of the corpus' first document in the whole run.
 fn first_topics<'a, T: TopicIndex>(
     spec: &ModelSpec,
     corpus: &'a Corpus,
@@ -303,8 +348,8 @@ fn first_topics<'a, T: TopicIndex>(
         .map(move |word| (word, T::new(stream.below(topics))))
 }
 
-/// Ranges of these documents in the order that their rows lie in: as `lda_core::layout` cuts a corpus, so that the rows
-/// of a range fit into a cache.
+/// Cuts documents into ranges as `lda_core::layout` does, so that the rows of a range fit into a
+/// cache.
 fn ranges(documents: &[u32], length: impl Fn(u32) -> u64) -> Vec<Vec<u32>> {
     if documents.is_empty() {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! Tokens of one partition of the words.
+//! Tokens of one partition.
 
 use std::ops::Range;
 
@@ -6,20 +6,21 @@ use lda_core::counts::TopicIndex;
 
 use super::ShardError;
 
-/// Tokens of one partition.
+/// A shard's tokens of one partition, by word and document.
 #[derive(Debug)]
 pub(super) struct PartitionTokens<T> {
-    /// Those of the partition that the shard has, ascending.
+    /// Words of the partition that the shard has, ascending.
     pub words: Vec<u32>,
-    /// Where each word's tokens begin, and the end.
+    /// First token of each word, and the end.
     pub starts: Vec<u32>,
-    /// Of each token.
+    /// Document of each token.
     pub documents: Vec<u32>,
     pub topics: Vec<T>,
 }
 
 impl<T: TopicIndex> PartitionTokens<T> {
-    /// Tokens, (word, document, topic), documents of a word in order; and more words, which need not be others.
+    /// Takes tokens as (word, document, topic), the documents of a word in order, and further
+    /// words, which may be the same.
     pub fn new(mut tokens: Vec<(u32, u32, T)>, also: Vec<u32>) -> Result<Self, ShardError> {
         if u32::try_from(tokens.len()).is_err() {
             return Err(ShardError::Tokens { tokens: tokens.len() });
@@ -45,7 +46,7 @@ impl<T: TopicIndex> PartitionTokens<T> {
         4 * numbers + size_of::<T>() * self.topics.capacity()
     }
 
-    /// Tokens of a word.
+    /// Range of a word's tokens.
     pub fn range(&self, word: usize) -> Range<usize> {
         self.starts[word] as usize..self.starts[word + 1] as usize
     }

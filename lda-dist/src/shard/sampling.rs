@@ -1,4 +1,4 @@
-//! A partition's tokens of a shard: what they need of their server, and their new topics.
+//! Sampling of a shard's tokens of one partition.
 
 use lda_core::counts::TopicIndex;
 use lda_core::sampler::{BlockKey, Outcome};
@@ -10,26 +10,27 @@ use crate::partition_sampler::{
 use crate::route::{self, Route};
 use crate::wire::{self, PushCode, RowCode};
 
-/// What a partition's tokens of a shard need of their server.
+/// Routes of a partition's words, and the documents to push.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// By the shard's words of the partition.
+    /// Route of each of the shard's words of the partition.
     pub routes: Vec<Route>,
-    /// Documents with the tokens that the server is to sample; words by their place among the shard's.
+    /// Documents with the tokens that the server samples. Words are named by their index among the
+    /// shard's.
     pub pushed: Vec<wire::Document>,
-    /// Where these tokens are.
+    /// Index of each of these tokens among the partition's.
     places: Vec<u32>,
 }
 
-/// Rows that came to a shard, and went back.
+/// Rows that were pulled, and deltas that were made from them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TransferStats {
-    /// How many.
+    /// Number of rows.
     pub rows: u64,
-    /// Topics of those that came.
+    /// Topics of all pulled rows.
     pub pulled: u64,
-    /// Topics of what they have gained.
-    pub gained: u64,
+    /// Topics of all deltas.
+    pub deltas: u64,
 }
 
 impl Plan {
@@ -39,7 +40,7 @@ impl Plan {
         documents + self.routes.capacity() + 4 * self.places.capacity()
     }
 
-    /// Places of the words that are pulled.
+    /// Indices of the pulled words.
     fn pulled(&self) -> impl Iterator<Item = usize> {
         let routes = self.routes.iter().enumerate();
         routes.filter(|(_, route)| **route == Route::Pull).map(|(at, _)| at)
@@ -47,22 +48,22 @@ impl Plan {
 }
 
 impl<T: TopicIndex> Shard<T> {
-    /// What becomes of a partition's words, given the bytes that each one's row takes; documents of more than `max_pushed_len`
-    /// tokens are not pushed, nor those that WarpLDA samples. Whether partitions before it have been sampled in this
-    /// epoch does not matter.
+    /// Chooses the route of each of a partition's words, given the encoded sizes of their rows.
+    /// Documents with more than `max_pushed_len` tokens are not pushed, nor are long ones. The
+    /// result does not depend on the partitions that were sampled earlier in this epoch.
     ///
     /// # Panics
-    /// If there is no such partition, or not a size a word.
+    /// If there is no such partition, or if there is not one size per word.
     pub fn routes(&self, partition: u16, pulled: &[u32], max_pushed_len: u32) -> Vec<Route> {
         let part = &self.parts[partition as usize];
         assert_eq!(pulled.len(), part.words.len(), "a size a word");
         let long = self.long.tokens_by_place(partition, part.words.len());
-        // What goes back of a row is no longer than it, and than a few bytes a token.
+        // An encoded delta is no longer than the row, and than a few bytes per token.
         let both = |(at, &row): (usize, &u32)| {
             row.saturating_add(row.min(2 * (part.range(at).len() as u32 + long[at])))
         };
         let pulled: Vec<u32> = pulled.iter().enumerate().map(both).collect();
-        // One behind the others stands for all that WarpLDA samples.
+        // One more document stands for all long ones.
         let of_warp = self.lengths.len() as u32;
         let (mut starts, mut of_words, mut tokens) = (vec![0], Vec::new(), Vec::new());
         for (at, &long) in long.iter().enumerate() {
@@ -92,16 +93,19 @@ impl<T: TopicIndex> Shard<T> {
         route::route(&words, &documents)
     }
 
-    /// What its tokens need now: what is pushed has the topics and rows of C_d of this moment.
+    /// Makes the plan of a partition. The documents to push have their current topics and rows of
+    /// C_d.
     ///
     /// # Panics
-    /// If there is no such partition, or not a route a word, or if a word with tokens of WarpLDA's is pushed.
+    /// If there is no such partition, if there is not one route per word, or if a word of a long
+    /// document is pushed.
     pub fn request(&self, partition: u16, routes: Vec<Route>) -> Plan {
         let part = &self.parts[partition as usize];
         assert_eq!(routes.len(), part.words.len(), "a route a word");
         let mut of_long = self.long.places(partition);
         assert!(of_long.all(|at| routes[at as usize] == Route::Pull), "WarpLDA wants whole rows");
-        // (document, place of the word, token): tokens of a word ascend, so that sorting is stable.
+        // (document, index of the word, token): a word's tokens ascend, so an unstable sort keeps
+        // them in order.
         let mut pushed: Vec<(u32, u32, u32)> = Vec::new();
         for (at, _) in routes.iter().enumerate().filter(|(_, route)| **route == Route::Push) {
             let tokens = part.range(at);
@@ -120,8 +124,8 @@ impl<T: TopicIndex> Shard<T> {
         Plan { routes, pushed: documents, places }
     }
 
-    /// Begins an epoch's sampling with WarpLDA's pass over the long documents, before any partition is sampled;
-    /// `totals` are C_k of the first round's start.
+    /// Starts an epoch's sampling with WarpLDA's pass over the long documents, before any partition
+    /// is sampled.
     pub(crate) fn sample_documents(
         &mut self,
         sampler: &mut PartitionSampler<T>,
@@ -132,22 +136,22 @@ impl<T: TopicIndex> Shard<T> {
         if long.is_empty() {
             return;
         }
-        // What other partitions' answers have added by now depends on when they came.
+        // Without the own changes so far: they depend on when answers to other partitions arrived.
         sampler.run_warp_pass(spec, round, totals, std::iter::repeat(0), |context, scratch, _| {
             let key = BlockKey { shard: *number, documents: 0, words: 0 };
             long.sample_documents(key, 0, context, scratch, |outcome| add(own, outcome));
         });
     }
 
-    /// Samples the tokens of pulled words, whose rows have come one behind the other, as of the round's start, in
-    /// slices by topic; `totals` are C_k of then. First those of long documents, then the others, each so many times.
-    /// What each pulled word has gained is written behind what slices have, in the same order.
+    /// Samples the tokens of pulled words: those of long documents first, then the others, each as
+    /// often as `round` says. The rows are those of the round's start, in slices by topic. The
+    /// delta of each pulled word is appended to the slices, in the order of words.
     ///
     /// # Errors
-    /// [`AnswerError`], and then nothing has changed.
+    /// [`AnswerError`]; then nothing has changed.
     ///
     /// # Panics
-    /// If `plan` is not of this partition.
+    /// If `plan` is for another partition.
     pub(crate) fn sample(
         &mut self,
         sampler: &mut PartitionSampler<T>,
@@ -178,7 +182,7 @@ impl<T: TopicIndex> Shard<T> {
         let mut part = Vec::new();
         sampler.for_each_delta(|_, delta| {
             moved.rows += 1;
-            moved.gained += delta.len() as u64;
+            moved.deltas += delta.len() as u64;
             for SliceRows { topics, deltas, .. } in &mut *slices {
                 RowCode::encode_part(delta, topics, &mut part, deltas);
             }
@@ -222,7 +226,7 @@ impl<T: TopicIndex> Shard<T> {
         let RoundContext { spec, round, totals, passes } = *round;
         let Self { long, own, parts, .. } = self;
         let partition = key.words;
-        // Rows of the sampler, by the words' places.
+        // Index of each pulled word's row in the sampler.
         let mut row = vec![0; parts[partition as usize].words.len()];
         plan.pulled().zip(0..).for_each(|(at, pulled)| row[at] = pulled);
         for again in 0..passes {
@@ -250,13 +254,13 @@ impl<T: TopicIndex> Shard<T> {
         long.told(partition);
     }
 
-    /// Takes the new topics of what was pushed.
+    /// Accepts the new topics of pushed tokens.
     ///
     /// # Errors
-    /// [`AnswerError`], and then nothing has changed.
+    /// [`AnswerError`]; then nothing has changed.
     ///
     /// # Panics
-    /// If `plan` is not of this partition.
+    /// If `plan` is for another partition.
     pub fn answered(
         &mut self,
         code: PushCode,
@@ -300,7 +304,7 @@ mod tests {
 
     #[test]
     fn when_an_answer_comes_does_not_matter() {
-        // The first has the words of the first partition, the second the others.
+        // The first document has the words of the first partition, the second those of the second.
         let long: Vec<u32> = (0..400).map(|at| at % 10).collect();
         let short: Vec<u32> = (0..300).map(|at| 10 + at % 10).collect();
         let corpus = Corpus::from_tokens([long, short]).unwrap();
@@ -311,14 +315,14 @@ mod tests {
         let run = |is_early: bool| {
             let mut shard =
                 Shard::<u16>::new(&spec, hybrid, &placement, 0, &corpus, 0..2, 0).unwrap();
-            // Proposals that are not the topics themselves.
+            // Make proposals differ from the topics.
             let mut kept = shard.topics();
             let of_long = kept[300..].iter_mut().enumerate();
             of_long.filter(|(at, _)| at % 3 > 0).for_each(|(at, topic)| *topic = (at % 5) as u16);
             shard.restore(&spec, &kept).unwrap();
             let totals = shard.counts.clone();
             let mut sampler = PartitionSampler::new(spec.topics());
-            // Words of the long one are pulled, whatever that costs.
+            // Words of the long document are pulled at any cost.
             assert_eq!(shard.routes(0, &[u32::MAX / 2; 10], 1000), [Route::Pull; 10]);
             let routes = shard.routes(1, &[u32::MAX / 2; 10], 1000);
             assert_eq!(routes, [Route::Push; 10]);

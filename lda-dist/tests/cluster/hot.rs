@@ -105,9 +105,9 @@ fn a_restarted_run_with_hot_words_has_the_same_bits() {
 }
 
 /// A port without a network.
-struct UnknownWorker;
+struct NoPort;
 
-impl Port for UnknownWorker {
+impl Port for NoPort {
     fn ask(&mut self, peer: NodeId, _: Asking, draft: MessageBuf) -> Result<RequestId, Overloaded> {
         Err(Overloaded { peer, message: draft })
     }
@@ -151,10 +151,7 @@ fn deltas_that_do_not_sum_to_zero_end_the_run() {
         put_routes(&routes, &mut body);
         RowCode::new(topics.end - topics.start).encode(&[(0, 1i32)], &mut body);
         let reply_to = ReplyHandle { peer, incarnation: 1, number: 1 };
-        node.act(
-            Action::Request { reply_to, kind: Asking::Push, body: body.into() },
-            &mut UnknownWorker,
-        );
+        node.act(Action::Request { reply_to, kind: Asking::Push, body: body.into() }, &mut NoPort);
     });
     let mut failed = None;
     for _ in 0..1000 {
@@ -162,5 +159,5 @@ fn deltas_that_do_not_sum_to_zero_end_the_run() {
         failed = failed.or_else(|| world.program(MASTER).and_then(Role::failed).cloned());
     }
     let failed = failed.expect("it gives up").to_string();
-    assert!(failed.contains("gained 1 tokens in epoch 1, round 0"), "{failed}");
+    assert!(failed.contains("add 1 tokens in epoch 1, round 0"), "{failed}");
 }

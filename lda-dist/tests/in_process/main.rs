@@ -329,7 +329,7 @@ fn impossible_divisions_are_refused() {
     let other = ModelSpec::new(4, 11, 0.1.into(), 0.1, 0).unwrap();
     let refused = InProcess::<u16>::new(&other, &corpus, &options).unwrap_err();
     assert!(matches!(refused, InProcessError::Shard(_)));
-    assert_eq!(refused.to_string(), "a corpus of 10 words for a job of 11");
+    assert_eq!(refused.to_string(), "corpus has 10 words, and the run has 11");
     assert_eq!(
         ModelSpec::new(0, 1, 0.1.into(), 0.1, 0).unwrap_err(),
         SpecError::Topics { topics: 0 }

@@ -1,167 +1,144 @@
-//! The master: it says when a round begins, and what C_k is then.
+//! Master of a run: starts attempts and rounds, and adds up C_k.
+//!
+//! A round starts when all servers have started it, and ends when all workers have finished it.
+//! The state that a restart discards is in [`Rounds`].
 
-mod collecting;
+mod checkpoint;
+mod roster;
 mod rounds;
-mod shutdown;
+#[cfg(test)]
+mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::VecDeque;
+use std::sync::Arc;
 
 use lda_transport::rpc::{Action, MessageBuf, ReplyHandle, RequestId, RequestKind};
 use lda_transport::{Frame, NodeId};
 
 use super::collected_counts::CollectedCounts;
-use super::control::Control;
+use super::control::{Control, WorkerEpochStats};
 use super::epoch_stats::EpochStats;
 use super::request_queue::RequestQueue;
-use super::{Failed, Phase, Port, Report, Setup, SnapshotWriter, Topics, outcome, reject};
-use crate::placement::{DocumentLengths, Placement, WordStats};
+use super::{Failed, MASTER, Phase, Port, Report, Setup, SnapshotWriter, Topics, outcome, reject};
+use crate::placement::Placement;
 use crate::plan::place;
-use crate::snapshot::{LATEST, decode_latest, encode_latest};
 use crate::spec::{JOINING, Round};
+use crate::wire::RowCode;
 
-/// Attempts in a row that may come to no end of an epoch.
-const MOST_FRUITLESS: u32 = 100;
+use checkpoint::Checkpoint;
+use roster::Roster;
+use rounds::Rounds;
 
-/// What was asked of a node.
+/// Largest number of attempts in a row that complete no epoch.
+const MAX_FRUITLESS: u32 = 100;
+
+/// Purpose of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RequestPurpose {
-    /// Of servers, all of whom have to have done it before it goes on.
+    /// To servers, all of which must reply before the master continues.
     Start,
     Begin,
     End,
     Rows,
-    /// Of workers, who say by themselves when they are done.
+    /// To workers, which report later that they are done.
     Notice,
-    /// Of workers, all of whom have to have done it.
+    /// To workers, all of which must reply.
     Keep,
-    /// Of all.
+    /// To all.
     Finish,
-    /// Of one that has to end, and waits until it hears that it may: whatever becomes of the attempt.
+    /// To a node that has to stop and waits for its release. Restarts do not cancel it.
     Leave,
 }
 
+/// Event for which the master waits. Numbers count replies that are missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// Nodes have to be here, and workers to have said which words they have.
+    /// Nodes have to be ready, and workers have to send word counts.
     Waiting,
-    /// So many servers have to place words.
+    /// Servers have to place the words.
     Starting(u32),
     /// Workers join servers, or sample.
     Working,
-    /// So many servers have to say what their rows have gained.
+    /// Servers have to end the round.
     Ending(u32),
-    /// So many servers have to begin.
+    /// Servers have to start a round.
     Beginning(u32),
-    /// So many workers have to keep their topics, as nodes have to end.
+    /// Workers have to write their topics, as nodes have to stop.
     Keeping(u32),
-    /// This slice's rows have to come.
+    /// The rows of this slice have to arrive.
     Collecting(u16),
-    /// So many nodes have to hear that it was the last round.
+    /// Nodes have to acknowledge the end of the run.
     Finishing(u32),
     Finished,
 }
 
-/// The master of a run.
+/// Master of a run.
 #[derive(Debug)]
 pub struct Master {
     setup: Setup,
-    snapshot_writer: Option<SnapshotWriter>,
     requests: RequestQueue<RequestPurpose>,
     step: Step,
-    /// Nodes that wait for what they are told, or do it.
-    here: BTreeSet<NodeId>,
-    words: WordStats,
-    lengths: DocumentLengths,
-    heard: BTreeSet<u16>,
-    /// The last that any node has heard of.
+    roster: Roster,
+    checkpoint: Checkpoint,
+    /// The last attempt that any node knows.
     attempt: u32,
-    /// Attempts since an epoch was done.
+    /// Attempts since an epoch was completed.
     fruitless: u32,
-    /// Workers that are done with each round that is on.
-    done: BTreeMap<Round, BTreeSet<NodeId>>,
-    /// The last epoch that each worker has kept, and the last that all have.
-    kept_by: BTreeMap<NodeId, u32>,
-    kept: u32,
-    /// The first round that is on, and the last that workers were told to begin.
-    round: Round,
-    begun: Round,
-    /// Rounds to begin, one after the other, and what C_k has gained since the one before was.
-    to_begin: VecDeque<(Round, Vec<(u32, i32)>)>,
-    totals: Vec<i64>,
-    gained: Vec<i64>,
-    /// Of this epoch.
-    epoch_stats: EpochStats,
+    rounds: Rounds,
     reports: VecDeque<Report>,
     topics: Option<Topics>,
     placement: Option<Placement>,
-    collected: Option<CollectedCounts>,
-    /// Nodes that have to end; all, if the master has to.
-    stopping: BTreeSet<NodeId>,
+    /// The epoch from which the run goes on, if it was stopped.
     stopped: Option<u32>,
-    trouble: Option<String>,
     pub(super) failed: Option<Failed>,
 }
 
 impl Master {
-    /// Of this run.
-    pub(super) fn new(setup: Setup, snapshot_writer: Option<SnapshotWriter>) -> Self {
+    /// The master of this run.
+    pub(super) fn new(setup: Setup, writer: Option<SnapshotWriter>) -> Self {
         Self {
-            snapshot_writer,
             requests: RequestQueue::default(),
             step: Step::Waiting,
-            here: BTreeSet::new(),
-            words: WordStats::none(setup.spec.words() as usize),
-            lengths: DocumentLengths::default(),
-            heard: BTreeSet::new(),
+            roster: Roster::new(setup.spec.words()),
+            checkpoint: Checkpoint::new(writer, setup.run()),
             attempt: 0,
             fruitless: 0,
-            done: BTreeMap::new(),
-            kept_by: BTreeMap::new(),
-            kept: 0,
-            round: Round::joining(0, 0),
-            begun: Round::joining(0, 0),
-            to_begin: VecDeque::new(),
-            totals: vec![0; setup.spec.topics() as usize],
-            gained: vec![0; setup.spec.topics() as usize],
-            epoch_stats: EpochStats::default(),
+            rounds: Rounds::new(Round::joining(0, 0), setup.spec.topics()),
             reports: VecDeque::new(),
             topics: None,
             placement: None,
-            collected: None,
-            stopping: BTreeSet::new(),
             stopped: None,
-            trouble: None,
             failed: None,
             setup,
         }
     }
 
-    /// The setup that the node was made with.
+    /// Setup of the run.
     pub(super) fn setup(&self) -> &Setup {
         &self.setup
     }
 
-    /// Whether all epochs are done, and everyone knows.
+    /// Returns whether all epochs are done, and all nodes have acknowledged it.
     pub fn is_finished(&self) -> bool {
         self.step == Step::Finished
     }
 
-    /// Whether all epochs are done: nodes close as they hear of it.
+    /// Returns whether all epochs are done. Nodes close when they have acknowledged it.
     pub(super) fn is_ending(&self) -> bool {
         matches!(self.step, Step::Finishing(_) | Step::Finished)
     }
 
-    /// The first round that is on; that of [`JOINING`] before the first and after going back.
+    /// The oldest open round. Before the first round and after a restart its number is [`JOINING`].
     pub fn round(&self) -> Round {
-        self.round
+        self.rounds.oldest
     }
 
-    /// How far it has come.
+    /// Progress of this node.
     pub(super) fn phase(&self) -> Phase {
         match self.step {
             Step::Waiting => Phase::Waiting,
             Step::Starting(_) => Phase::Starting,
-            Step::Working if self.round.number == JOINING => Phase::Joining,
+            Step::Working if self.round().number == JOINING => Phase::Joining,
             Step::Working => Phase::Sampling,
             Step::Ending(_) => Phase::Ending,
             Step::Beginning(_) => Phase::Beginning,
@@ -172,57 +149,58 @@ impl Master {
         }
     }
 
-    /// C_k as of the last round's end.
+    /// C_k after the last round that has ended.
     pub fn totals(&self) -> &[i64] {
-        &self.totals
+        &self.rounds.totals
     }
 
-    /// What is known of an epoch, of each once, in order; again of those that are done again.
+    /// Takes the next report. Epochs are reported in order, and again if they are repeated after a
+    /// restart.
     pub fn report(&mut self) -> Option<Report> {
         self.reports.pop_front()
     }
 
-    /// Words that stand for topics, as of the last epoch of which they were [asked for](Setup::top_words).
+    /// Top words of the last epoch for which they were [requested](Setup::top_words).
     pub fn topics(&self) -> Option<&Topics> {
         self.topics.as_ref()
     }
 
-    /// Why what all have kept could not be written down, once each time. The run goes on.
+    /// Takes the last error of recording a checkpoint. The run continues.
     pub fn trouble(&mut self) -> Option<String> {
-        self.trouble.take()
+        self.checkpoint.trouble.take()
     }
 
-    /// C_w and C_k after the last round, if it [gathers](Setup::collect_model) them: for a
+    /// C_w and C_k after the last round, if the run [collects](Setup::collect_model) them, for a
     /// [`TopicModel`](lda_core::model::TopicModel).
     pub fn counts(&self) -> Option<&CollectedCounts> {
-        self.collected.as_ref().filter(|_| self.is_finished())
+        self.rounds.collected.as_ref().filter(|_| self.is_finished())
     }
 
-    /// The node has started: where does a run before it stand?
+    /// The epoch from which the run goes on when it is started again, if it was stopped.
+    pub fn stopped(&self) -> Option<u32> {
+        self.stopped.filter(|_| self.is_finished())
+    }
+
+    /// Reads the checkpoint of an earlier master of this run.
     pub(super) fn start(&mut self) -> Result<(), Failed> {
-        let Some(snapshot_writer) = &self.snapshot_writer else { return Ok(()) };
-        let failed = |why: String| Failed::Snapshot { name: LATEST.to_owned(), why };
-        let storage = snapshot_writer.storage();
-        if storage.has(LATEST).map_err(|error| failed(error.to_string()))? {
-            let text = storage.read(LATEST).map_err(|error| failed(error.to_string()))?;
-            self.kept = decode_latest(self.setup.run(), &text)
-                .map_err(|error| failed(error.to_string()))?;
-        }
-        Ok(())
+        self.checkpoint.load()
     }
 
-    /// What the endpoint says.
+    /// Stops the run at the end of the epoch.
+    pub(super) fn stop(&mut self, port: &mut dyn Port) {
+        self.note_stopping(MASTER, port);
+    }
+
+    /// Processes an event of the endpoint.
     pub(super) fn act(&mut self, action: Action, port: &mut dyn Port) -> Result<(), Failed> {
         match action {
             Action::Joined { peer, restarted: true, .. } => {
-                self.here.remove(&peer);
-                // In another life.
-                self.stopping.remove(&peer);
+                self.roster.ready.remove(&peer);
+                // The earlier incarnation had to stop, and has.
+                self.roster.stopping.remove(&peer);
                 if !self.is_ending() {
-                    self.step = Step::Waiting;
                     self.requests.forget(peer);
-                    self.clear_requests(port);
-                    self.release_stopping(port);
+                    self.abandon_attempt(port);
                 }
                 Ok(())
             }
@@ -230,15 +208,15 @@ impl Master {
                 self.requests.ready(port, peer);
                 Ok(())
             }
-            Action::Request { reply_to, body, .. } => self.asked(reply_to, &body, port),
+            Action::Request { reply_to, body, .. } => self.receive(reply_to, &body, port),
             Action::Completed { request, outcome: how } => {
-                // Of an attempt before nobody wants to know.
-                let Some(what) = self.requests.ended(port, request) else { return Ok(()) };
+                // Unknown requests are those of an earlier attempt.
+                let Some(purpose) = self.requests.ended(port, request) else { return Ok(()) };
                 match outcome(request, how)? {
-                    Some(reply) => self.ended(what, request, &reply, port),
-                    // Who has started anew has nothing to finish.
-                    None if what == RequestPurpose::Finish => {
-                        self.ended(what, request, &Frame::default(), port)
+                    Some(reply) => self.ended(purpose, request, &reply, port),
+                    // A restarted node has nothing to finish.
+                    None if purpose == RequestPurpose::Finish => {
+                        self.ended(purpose, request, &Frame::default(), port)
                     }
                     None => Ok(()),
                 }
@@ -247,255 +225,408 @@ impl Master {
         }
     }
 
-    fn asked(
+    /// Processes a message.
+    fn receive(
         &mut self,
         reply_to: ReplyHandle,
         body: &Frame,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
         let (spec, peer) = (&self.setup.spec, reply_to.peer);
-        let nonsense = |what: String| Failed::Message { peer, what };
-        match Control::decode(spec.topics(), spec.words(), body) {
-            Some(Control::Words { shard, lengths, word_stats }) => {
-                port.reply(reply_to, MessageBuf::new());
-                if shard >= self.setup.options.shards {
-                    return Err(nonsense(format!("words of shard {shard}")));
-                }
-                // Who has started anew says it again.
-                if self.heard.insert(shard) {
-                    self.lengths.add(lengths);
-                    for (word, tokens, documents) in word_stats {
-                        let added = self.words.add(word, tokens.into(), documents.into());
-                        added.map_err(|error| nonsense(error.to_string()))?;
-                    }
-                }
-                self.try_to_start(port)
-            }
-            Some(Control::Ready { attempt }) => {
-                port.reply(reply_to, MessageBuf::new());
-                if !(1..=self.num_others()).contains(&peer.0) {
-                    return Err(nonsense("that it is here, as nobody knows whom".to_owned()));
-                }
-                self.attempt = self.attempt.max(attempt);
-                self.here.insert(peer);
-                if self.is_ending() {
-                    let finish = self
-                        .finish_message(self.stopped.is_some())
-                        .encode(spec.topics(), spec.words());
-                    self.requests.send(
-                        port,
-                        peer,
-                        RequestKind::Push,
-                        &finish,
-                        RequestPurpose::Notice,
-                    );
-                }
-                self.try_to_start(port)
-            }
-            Some(Control::RestartRequest { attempt }) => {
-                port.reply(reply_to, MessageBuf::new());
-                if attempt == self.attempt && self.here.contains(&peer) && !self.is_ending() {
-                    self.step = Step::Waiting;
-                    self.clear_requests(port);
-                    self.release_stopping(port);
-                }
-                self.try_to_start(port)
-            }
-            Some(Control::RoundDone { round, kept, epoch_stats }) => {
-                port.reply(reply_to, MessageBuf::new());
-                let is_on =
-                    matches!(self.step, Step::Working | Step::Ending(_) | Step::Beginning(_));
-                if !is_on || round.attempt != self.round.attempt {
-                    // It will hear of another attempt.
-                    return Ok(());
-                }
-                let on = self.round..=self.begun;
-                let workers = self.setup.worker(0)..=NodeId(self.num_others());
-                let may_be = workers.contains(&peer) && on.contains(&round);
-                if !may_be || !self.done.entry(round).or_default().insert(peer) {
-                    return Err(nonsense(format!("that it is done with {round:?}")));
-                }
-                if kept > round.epoch {
-                    return Err(nonsense(format!("that it has kept epoch {kept} in {round}")));
-                }
-                if let Some(epoch_stats) = epoch_stats {
-                    self.epoch_stats.of_worker(epoch_stats);
-                }
-                self.kept_by.insert(peer, kept);
-                if self.step == Step::Working {
-                    self.try_to_end(port);
-                }
-                Ok(())
-            }
-            Some(Control::Stop) => {
-                port.reply(reply_to, MessageBuf::new());
-                if !(1..=self.num_others()).contains(&peer.0) {
-                    return Err(nonsense("that it has to end, as nobody knows whom".to_owned()));
-                }
-                if !self.is_ending() {
-                    self.stopping.insert(peer);
-                }
-                if self.step == Step::Waiting {
-                    self.release_stopping(port);
-                }
-                Ok(())
-            }
-            Some(Control::Failed(why)) => {
-                port.reply(reply_to, MessageBuf::new());
-                Err(Failed::PeerFailed { peer, why })
-            }
-            control => {
-                let failed = nonsense(format!("{control:?}"));
+        let control = match Control::decode(spec.topics(), spec.words(), body) {
+            Some(
+                control @ (Control::Words { .. }
+                | Control::Ready { .. }
+                | Control::RestartRequest { .. }
+                | Control::RoundDone { .. }
+                | Control::Stop {}
+                | Control::Failed { .. }),
+            ) => control,
+            other => {
+                let failed = unexpected(peer, format!("{other:?}"));
                 reject(port, reply_to, Some(&failed));
-                Err(failed)
+                return Err(failed);
             }
+        };
+        port.reply(reply_to, MessageBuf::new());
+        match control {
+            Control::Words { shard, lengths, word_stats } => {
+                if shard >= self.setup.options.shards {
+                    return Err(unexpected(peer, format!("words of shard {shard}")));
+                }
+                let added = self.roster.add(shard, lengths, word_stats);
+                added.map_err(|error| unexpected(peer, error.to_string()))?;
+                self.try_to_start(port)
+            }
+            Control::Ready { attempt } => self.note_ready(peer, attempt, port),
+            Control::RestartRequest { attempt } => {
+                let is_current = attempt == self.attempt && self.roster.ready.contains(&peer);
+                if is_current && !self.is_ending() {
+                    self.abandon_attempt(port);
+                }
+                self.try_to_start(port)
+            }
+            Control::RoundDone { round, kept, epoch_stats } => {
+                self.note_done(peer, (round, kept), epoch_stats, port)
+            }
+            Control::Stop {} => {
+                self.check_member(peer, "that it has to stop")?;
+                self.note_stopping(peer, port);
+                Ok(())
+            }
+            Control::Failed { why } => Err(Failed::PeerFailed { peer, why }),
+            _ => Ok(()),
         }
     }
 
-    /// Servers and workers.
+    /// Fails if a node that is neither a server nor a worker has sent a message.
+    fn check_member(&self, peer: NodeId, what: &str) -> Result<(), Failed> {
+        if (1..=self.num_others()).contains(&peer.0) {
+            return Ok(());
+        }
+        Err(unexpected(peer, format!("{what}, but it is not a server or worker of this run")))
+    }
+
+    /// A node is ready for an attempt.
+    fn note_ready(
+        &mut self,
+        peer: NodeId,
+        attempt: u32,
+        port: &mut dyn Port,
+    ) -> Result<(), Failed> {
+        self.check_member(peer, "that it is ready")?;
+        self.attempt = self.attempt.max(attempt);
+        self.roster.ready.insert(peer);
+        if self.is_ending() {
+            let finish = self.encode(&self.finish_message(self.stopped.is_some()));
+            let purpose = RequestPurpose::Notice;
+            self.requests.send(port, peer, RequestKind::Push, &finish, purpose);
+        }
+        self.try_to_start(port)
+    }
+
+    /// A worker has finished a round, and has written the topics of an epoch.
+    fn note_done(
+        &mut self,
+        peer: NodeId,
+        (round, kept): (Round, u32),
+        epoch_stats: Option<WorkerEpochStats>,
+        port: &mut dyn Port,
+    ) -> Result<(), Failed> {
+        let is_on = matches!(self.step, Step::Working | Step::Ending(_) | Step::Beginning(_));
+        if !is_on || round.attempt != self.round().attempt {
+            // The worker will start another attempt.
+            return Ok(());
+        }
+        let workers = self.setup.worker(0)..=NodeId(self.num_others());
+        let may_be = workers.contains(&peer) && self.rounds.note_done(peer, round);
+        if !may_be {
+            return Err(unexpected(peer, format!("that it is done with {round}")));
+        }
+        if kept > round.epoch {
+            return Err(unexpected(peer, format!("that it has kept epoch {kept} in {round}")));
+        }
+        if let Some(epoch_stats) = epoch_stats {
+            self.rounds.epoch_stats.of_worker(epoch_stats);
+        }
+        self.checkpoint.note(peer, kept);
+        if self.step == Step::Working {
+            self.try_to_end(port);
+        }
+        Ok(())
+    }
+
+    /// A node has to stop, which it does between two epochs.
+    fn note_stopping(&mut self, node: NodeId, port: &mut dyn Port) {
+        if !self.is_ending() {
+            self.roster.stopping.insert(node);
+        }
+        if self.step == Step::Waiting {
+            self.release_stopping(port);
+        }
+    }
+
+    /// Number of servers and workers.
     fn num_others(&self) -> u32 {
         self.setup.options.servers + self.setup.workers
     }
 
-    /// Begins another attempt, if all are here.
+    /// Ends the attempt: nodes that have to stop are released, and another attempt starts when all
+    /// nodes are ready.
+    fn abandon_attempt(&mut self, port: &mut dyn Port) {
+        self.step = Step::Waiting;
+        self.clear_requests(port);
+        self.release_stopping(port);
+    }
+
+    /// Starts another attempt, if all nodes are ready.
     fn try_to_start(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
-        let all = self.here.len() == self.num_others() as usize
-            && self.heard.len() == usize::from(self.setup.options.shards);
-        if self.step != Step::Waiting || !all {
+        if self.step != Step::Waiting || !self.roster.is_complete(&self.setup) {
             return Ok(());
         }
-        if self.fruitless == MOST_FRUITLESS {
+        if self.fruitless == MAX_FRUITLESS {
             return Err(Failed::Attempts { attempts: self.fruitless });
         }
         self.fruitless += 1;
         self.attempt = self.attempt.saturating_add(1);
+        let Setup { spec, options, .. } = &self.setup;
         if self.placement.is_none() {
-            let Setup { spec, options, .. } = &self.setup;
-            self.placement = Some(place(spec, options, &self.words, self.lengths)?);
+            let (words, lengths) = (self.roster.words(), self.roster.lengths());
+            self.placement = Some(place(spec, options, words, lengths)?);
         }
+        let joining = Round::joining(self.checkpoint.epoch(), self.attempt);
+        self.rounds = Rounds::new(joining, spec.topics());
+        self.checkpoint.start_attempt();
         self.clear_requests(port);
-        self.done.clear();
-        self.to_begin.clear();
-        self.kept_by.clear();
-        self.collected = None;
-        self.totals.fill(0);
-        self.epoch_stats = EpochStats::default();
-        self.round = Round::joining(self.kept, self.attempt);
-        self.begun = self.round;
         self.step = Step::Starting(self.setup.options.servers);
         self.send_servers(&self.start_message(), RequestKind::Call, RequestPurpose::Start, port);
         Ok(())
     }
 
-    /// Writes down what all workers have kept, for a master to come.
-    fn note_kept(&mut self) {
-        let all = self.kept_by.values().copied().min().unwrap_or(0);
-        let Some(snapshot_writer) = self.snapshot_writer.as_ref().filter(|_| all > self.kept)
-        else {
-            return;
-        };
-        match snapshot_writer
-            .storage()
-            .write(LATEST, encode_latest(self.setup.run(), all).as_bytes())
-        {
-            Ok(()) => self.kept = all,
-            Err(error) => self.trouble = Some(error.to_string()),
-        }
-    }
-
+    /// A node has replied to a request.
     fn ended(
         &mut self,
-        what: RequestPurpose,
+        purpose: RequestPurpose,
         request: RequestId,
         reply: &Frame,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
-        let topics = self.setup.spec.topics();
-        match (what, &mut self.step) {
+        match (purpose, self.step) {
             (RequestPurpose::Start, Step::Starting(left)) => {
-                *left -= 1;
-                if *left == 0 {
+                self.step = Step::Starting(left - 1);
+                if left == 1 {
                     self.step = Step::Working;
-                    self.send_workers(
-                        &self.start_message(),
-                        RequestKind::Push,
-                        RequestPurpose::Notice,
-                        port,
-                    );
+                    let start = self.start_message();
+                    self.send_workers(&start, RequestKind::Push, RequestPurpose::Notice, port);
                 }
             }
             (RequestPurpose::End, Step::Ending(left)) => {
-                let gained = self.epoch_stats.of_server(topics, reply);
-                let gained = gained.map_err(|what| Failed::Message { peer: request.peer, what })?;
-                for (topic, by) in gained {
-                    self.gained[topic as usize] += i64::from(by);
-                }
-                *left -= 1;
-                if *left == 0 {
+                let topics = self.setup.spec.topics();
+                let delta = self.rounds.epoch_stats.of_server(topics, reply);
+                self.rounds.add_delta(delta.map_err(|what| unexpected(request.peer, what))?);
+                self.step = Step::Ending(left - 1);
+                if left == 1 {
                     self.next_round(port)?;
                 }
             }
             (RequestPurpose::Begin, Step::Beginning(left)) => {
-                *left -= 1;
-                if *left == 0 {
-                    if let Some((round, gained)) = self.to_begin.pop_front() {
-                        self.begun = round;
-                        let begin = Control::Begin { round, kept: self.kept, gained };
+                self.step = Step::Beginning(left - 1);
+                if left == 1 {
+                    if let Some((round, delta)) = self.rounds.to_begin.pop_front() {
+                        self.rounds.begun = round;
+                        let begin = Control::Begin { round, kept: self.checkpoint.epoch(), delta };
                         self.send_workers(&begin, RequestKind::Push, RequestPurpose::Notice, port);
                     }
                     self.advance(port);
                 }
             }
-            (RequestPurpose::Rows, &mut Step::Collecting(slice)) => {
-                self.collect_model(slice, reply, request)?;
+            (RequestPurpose::Rows, Step::Collecting(slice)) => {
+                self.collect_slice(slice, reply, request)?;
                 self.request_slice(slice + 1, port)?;
             }
             (RequestPurpose::Keep, Step::Keeping(left)) => {
-                let kept = reply[..].try_into().map(u32::from_le_bytes);
-                let Some(kept) = kept.ok().filter(|&kept| kept <= self.round.epoch) else {
-                    let what = format!("that it has kept {reply:?} in {}", self.round);
-                    return Err(Failed::Message { peer: request.peer, what });
-                };
-                self.kept_by.insert(request.peer, kept);
-                *left -= 1;
-                if *left == 0 {
-                    self.note_kept();
+                self.note_kept(request.peer, reply)?;
+                self.step = Step::Keeping(left - 1);
+                if left == 1 {
+                    self.checkpoint.record();
                     self.release_stopping(port);
                 }
             }
             (RequestPurpose::Finish, Step::Finishing(left)) => {
-                *left -= 1;
-                if *left == 0 {
-                    self.step = Step::Finished;
-                }
+                self.step = if left == 1 { Step::Finished } else { Step::Finishing(left - 1) };
             }
-            // Workers have taken what they were told.
+            // A worker has received a message.
             _ => {}
         }
         Ok(())
     }
 
-    /// The attempt is over: nobody is told any more what belongs to it.
+    /// A worker has replied with the last epoch that it has written.
+    fn note_kept(&mut self, worker: NodeId, reply: &Frame) -> Result<(), Failed> {
+        let kept = reply[..].try_into().map(u32::from_le_bytes);
+        let Some(kept) = kept.ok().filter(|&kept| kept <= self.round().epoch) else {
+            let what = format!("that it has kept {reply:?} in {}", self.round());
+            return Err(unexpected(worker, what));
+        };
+        self.checkpoint.note(worker, kept);
+        Ok(())
+    }
+
+    /// All servers have ended the round: reports it, and starts the next one or ends the run.
+    fn next_round(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
+        let delta = self.rounds.apply_delta()?;
+        let spec = &self.setup.spec;
+        let ended = self.rounds.oldest;
+        let Round { epoch, number, attempt } = ended;
+        let (joining, last) = (number == JOINING, ended.is_last(self.setup.options.rounds));
+        let all = RowCode::new(spec.topics()).size(&delta) as u64;
+        let num_others = u64::from(self.num_others());
+        let Rounds { epoch_stats, totals, .. } = &mut self.rounds;
+        epoch_stats.bytes.totals += all * num_others;
+        let found = epoch_stats.take_found();
+        if last && !joining {
+            self.fruitless = 0;
+            let (found, kept) = (Arc::clone(&found), self.checkpoint.epoch());
+            self.reports.push_back(epoch_stats.report(found, ended, kept, spec, totals));
+        }
+        if last {
+            let topics = EpochStats::topics(&found, epoch, spec, totals);
+            self.topics = topics.or(self.topics.take());
+            *epoch_stats = EpochStats::default();
+        }
+        if last && epoch >= self.setup.epochs {
+            return self.end_run(port);
+        }
+        // Nodes that have to stop wait for the end of the epoch, and no other epoch starts.
+        let is_stopping = !joining && !self.roster.stopping.is_empty();
+        if last && is_stopping && self.rounds.begun == ended {
+            self.step = Step::Keeping(self.setup.workers);
+            let keep = Control::Keep { attempt, epoch };
+            self.send_workers(&keep, RequestKind::Call, RequestPurpose::Keep, port);
+            return Ok(());
+        }
+        self.rounds.advance(delta, &self.setup, is_stopping);
+        self.advance(port);
+        Ok(())
+    }
+
+    /// Starts a round, if one is queued; otherwise ends one, if all workers have finished it.
+    fn advance(&mut self, port: &mut dyn Port) {
+        let Some((round, delta)) = self.rounds.to_begin.front().cloned() else {
+            self.step = Step::Working;
+            self.try_to_end(port);
+            return;
+        };
+        self.step = Step::Beginning(self.setup.options.servers);
+        let begin = Control::Begin { round, kept: self.checkpoint.epoch(), delta };
+        self.send_servers(&begin, RequestKind::Push, RequestPurpose::Begin, port);
+    }
+
+    /// Ends the oldest open round, if all workers have finished it.
+    fn try_to_end(&mut self, port: &mut dyn Port) {
+        if !self.rounds.try_to_end(self.setup.workers) {
+            return;
+        }
+        self.checkpoint.record();
+        self.step = Step::Ending(self.setup.options.servers);
+        let wanted = self.rounds.wanted(&self.setup);
+        let Setup { aggregates, spec, .. } = &self.setup;
+        self.rounds.epoch_stats.ask(aggregates, wanted, spec);
+        let end = Control::End { round: self.round(), wanted };
+        self.send_servers(&end, RequestKind::Call, RequestPurpose::End, port);
+    }
+
+    /// Ends the run after its last round; first collects the rows, if the run keeps a model.
+    fn end_run(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
+        if !self.setup.collect_model {
+            self.finish(port);
+            return Ok(());
+        }
+        let (topics, words) = (self.setup.spec.topics(), self.setup.spec.words());
+        self.rounds.collected = Some(CollectedCounts::new(topics as usize, words as usize));
+        self.request_slice(0, port)
+    }
+
+    /// Requests the rows of a slice, or ends the run after the last one. The rows must sum to C_k.
+    fn request_slice(&mut self, slice: u16, port: &mut dyn Port) -> Result<(), Failed> {
+        let Some(placement) = &self.placement else { return Ok(()) };
+        if usize::from(slice) == placement.num_slices() {
+            let Rounds { collected, totals, .. } = &self.rounds;
+            if !collected.as_ref().is_some_and(|collected| collected.add_up_to(totals)) {
+                let what = "rows that do not add up to the totals".to_owned();
+                return Err(unexpected(MASTER, what));
+            }
+            self.finish(port);
+            return Ok(());
+        }
+        self.step = Step::Collecting(slice);
+        let server = self.setup.server(placement.server(slice.into()));
+        let rows = self.encode(&Control::Rows { attempt: self.attempt, slice });
+        self.requests.send(port, server, RequestKind::Pull, &rows, RequestPurpose::Rows);
+        Ok(())
+    }
+
+    /// Collects the rows of a slice.
+    fn collect_slice(
+        &mut self,
+        slice: u16,
+        mut rows: &[u8],
+        request: RequestId,
+    ) -> Result<(), Failed> {
+        let malformed = |what: String| unexpected(request.peer, format!("rows: {what}"));
+        let (Some(placement), Some(collected)) = (&self.placement, &mut self.rounds.collected)
+        else {
+            return Ok(());
+        };
+        let (partition, topics) = placement.slice(slice.into(), self.setup.spec.topics());
+        let code = RowCode::new(topics.end - topics.start);
+        let mut row: Vec<(u32, u32)> = Vec::new();
+        for word in placement.words(partition) {
+            code.decode(&mut rows, &mut row).map_err(|error| malformed(error.to_string()))?;
+            collected.add(word, topics.start, &row);
+        }
+        match rows.len() {
+            0 => Ok(()),
+            bytes => Err(malformed(format!("{bytes} bytes after the last row"))),
+        }
+    }
+
+    /// Releases nodes that have to stop. The others wait for them to come back; if the master has
+    /// to stop, the whole run does.
+    fn release_stopping(&mut self, port: &mut dyn Port) {
+        let stopping = std::mem::take(&mut self.roster.stopping);
+        if stopping.contains(&MASTER) {
+            self.stopped = Some(self.checkpoint.epoch());
+            if self.step == Step::Waiting {
+                // The transport reports the end to the nodes that are connected.
+                self.step = Step::Finished;
+            } else {
+                self.finish(port);
+            }
+        } else if !stopping.is_empty() {
+            self.step = Step::Waiting;
+            self.clear_requests(port);
+            let finish = self.encode(&self.finish_message(true));
+            for node in stopping {
+                self.roster.ready.remove(&node);
+                self.requests.send(port, node, RequestKind::Push, &finish, RequestPurpose::Leave);
+            }
+        }
+    }
+
+    /// Ends the run at all nodes.
+    fn finish(&mut self, port: &mut dyn Port) {
+        self.step = Step::Finishing(self.num_others());
+        let finish = self.finish_message(self.stopped.is_some());
+        self.send_servers(&finish, RequestKind::Push, RequestPurpose::Finish, port);
+        self.send_workers(&finish, RequestKind::Push, RequestPurpose::Finish, port);
+    }
+
+    /// Drops all requests of an attempt, but not the releases of nodes.
     fn clear_requests(&mut self, port: &mut dyn Port) {
-        self.requests.clear_but(port, |what| *what == RequestPurpose::Leave);
+        self.requests.clear_but(port, |purpose| *purpose == RequestPurpose::Leave);
+    }
+
+    fn finish_message(&self, stopped: bool) -> Control {
+        Control::Finish { attempt: self.attempt, kept: self.checkpoint.epoch(), stopped }
     }
 
     fn start_message(&self) -> Control {
-        let Round { epoch, attempt, .. } = self.round;
-        let words = self.words.clone();
-        Control::Start { attempt, epoch, lengths: self.lengths, words }
+        let Round { epoch, attempt, .. } = self.round();
+        let (words, lengths) = (self.roster.words().clone(), self.roster.lengths());
+        Control::Start { attempt, epoch, lengths, words }
     }
 
     fn send_servers(
         &mut self,
         control: &Control,
         kind: RequestKind,
-        what: RequestPurpose,
+        purpose: RequestPurpose,
         port: &mut dyn Port,
     ) {
-        let frame = self.frame(control);
+        let frame = Frame::from(self.encode(control));
         for server in 0..self.setup.options.servers {
-            self.requests.broadcast(port, self.setup.server(server), kind, &frame, what);
+            self.requests.broadcast(port, self.setup.server(server), kind, &frame, purpose);
         }
     }
 
@@ -503,16 +634,21 @@ impl Master {
         &mut self,
         control: &Control,
         kind: RequestKind,
-        what: RequestPurpose,
+        purpose: RequestPurpose,
         port: &mut dyn Port,
     ) {
-        let frame = self.frame(control);
+        let frame = Frame::from(self.encode(control));
         for worker in 0..self.setup.workers {
-            self.requests.broadcast(port, self.setup.worker(worker), kind, &frame, what);
+            self.requests.broadcast(port, self.setup.worker(worker), kind, &frame, purpose);
         }
     }
 
-    fn frame(&self, control: &Control) -> Frame {
-        Frame::from(control.encode(self.setup.spec.topics(), self.setup.spec.words()))
+    fn encode(&self, control: &Control) -> Vec<u8> {
+        control.encode(self.setup.spec.topics(), self.setup.spec.words())
     }
+}
+
+/// Error: a node has sent a message that does not fit the state of the run.
+fn unexpected(peer: NodeId, what: String) -> Failed {
+    Failed::Message { peer, what }
 }

@@ -1,57 +1,51 @@
-//! How a worker brings its tokens' topics to servers.
+//! Joining: a worker sends its shards' counts to the servers.
 //!
-//! All that it has to say is about as much as it has. So it says a part, and more of it as servers have taken what was
-//! said: at most [`MOST`] bytes wait or are underway, and one slice of one shard more.
+//! All counts together take about as many bytes as the shards do. So the worker sends a part, and
+//! more as servers acknowledge: at most [`MAX_JOIN_BYTES`] wait or are in flight, and one slice of
+//! one shard more.
 
-use lda_core::counts::TopicIndex;
-use lda_transport::rpc::RequestKind;
+use std::collections::VecDeque;
 
-use super::{RequestPurpose, Worker};
-use crate::cluster::Port;
-use crate::documents::Documents;
+/// Bytes of requests in flight from which on no further slice is sent.
+pub(super) const MAX_JOIN_BYTES: usize = 16 << 20;
 
-/// Bytes that are said before servers have taken any.
-pub(super) const MOST: usize = 16 << 20;
+/// Slices that shards have not joined yet.
+#[derive(Debug)]
+pub(super) struct JoinQueue {
+    /// (shard, slice).
+    left: VecDeque<(usize, u16)>,
+    max_bytes: usize,
+}
 
-impl<T: TopicIndex, D: Documents> Worker<T, D> {
-    /// Notes what there is to say of the shards that are here.
-    pub(super) fn plan_join(&mut self) {
-        let slices = self.placement.as_ref().map_or(0, |placement| placement.num_slices() as u16);
-        self.to_join = (0..self.shards.len())
-            .flat_map(|shard| (0..slices).map(move |slice| (shard, slice)))
-            .collect();
-        // What is not said yet is not done either.
-        self.unacknowledged.insert(self.round, self.to_join.len());
+impl JoinQueue {
+    /// All slices of all shards.
+    pub fn new(shards: usize, slices: u16, max_bytes: usize) -> Self {
+        let of_shard = |shard| (0..slices).map(move |slice| (shard, slice));
+        Self { left: (0..shards).flat_map(of_shard).collect(), max_bytes }
     }
 
-    /// Says as much of it as may be underway.
-    pub(super) fn join(&mut self, port: &mut dyn Port) {
-        while self.requests.bytes() < self.max_join_bytes {
-            let Some((shard, slice)) = self.to_join.pop_front() else { return };
-            let Some(placement) = &self.placement else { return };
-            let mut body = Vec::new();
-            self.shards[shard].join(&self.setup.spec, placement, slice, self.round, &mut body);
-            let server = self.setup.server(placement.server(slice.into()));
-            self.requests.send(
-                port,
-                server,
-                RequestKind::Push,
-                &body,
-                RequestPurpose::Join(self.round),
-            );
-        }
+    /// Number of requests that are not sent yet.
+    pub fn len(&self) -> usize {
+        self.left.len()
+    }
+
+    /// Removes the next shard and slice, unless too many bytes are in flight.
+    pub fn pop(&mut self, bytes_in_flight: usize) -> Option<(usize, u16)> {
+        if bytes_in_flight < self.max_bytes { self.left.pop_front() } else { None }
     }
 }
 
 #[cfg(test)]
 pub(super) mod tests {
-    use std::collections::VecDeque;
-
     use lda_core::Corpus;
     use lda_transport::NodeId;
-    use lda_transport::rpc::{Action, MessageBuf, Outcome, Overloaded, ReplyHandle, RequestId};
+    use lda_transport::rpc::{
+        Action, MessageBuf, Outcome, Overloaded, ReplyHandle, RequestId, RequestKind,
+    };
 
+    use super::super::Worker;
     use super::*;
+    use crate::cluster::Port;
     use crate::cluster::control::{Control, ROUND_DONE};
     use crate::cluster::{MASTER, Message, Setup};
     use crate::config::Options;
@@ -59,16 +53,17 @@ pub(super) mod tests {
     use crate::placement::{DocumentLengths, WordStats};
     use crate::spec::ModelSpec;
 
-    /// What was asked and has no answer.
+    /// Records the requests of a worker, and answers none.
     #[derive(Default)]
-    pub(in super::super) struct Asked {
+    pub(in super::super) struct Recorder {
         joins: VecDeque<(RequestId, usize)>,
-        told: Vec<u8>,
+        /// First byte of each message to the master.
+        to_master: Vec<u8>,
         others: usize,
         count: u64,
     }
 
-    impl Port for Asked {
+    impl Port for Recorder {
         fn ask(
             &mut self,
             peer: NodeId,
@@ -78,7 +73,7 @@ pub(super) mod tests {
             self.count += 1;
             let request = RequestId { peer, number: self.count };
             if peer == MASTER {
-                self.told.push(draft.body()[0]);
+                self.to_master.push(draft.body()[0]);
             } else if Message::of(draft.body()) == Some(Message::Join) {
                 self.joins.push_back((request, draft.body().len()));
             } else {
@@ -92,7 +87,7 @@ pub(super) mod tests {
         fn reject(&mut self, _: ReplyHandle, _: MessageBuf) {}
     }
 
-    /// One worker, four shards and five partitions, and what it is told at the beginning of an attempt.
+    /// A worker with four shards and five partitions, and the message that starts an attempt.
     pub(in super::super) fn worker(
         max_join_bytes: usize,
     ) -> (Worker<u16, InMemory>, impl Fn(u32) -> Action) {
@@ -110,13 +105,13 @@ pub(super) mod tests {
         worker.max_join_bytes = max_join_bytes;
         let start = move |attempt| {
             let words = words.clone();
-            told(&Control::Start { attempt, epoch: 0, lengths, words })
+            from_master(&Control::Start { attempt, epoch: 0, lengths, words })
         };
         (worker, start)
     }
 
-    /// The master says so.
-    pub(in super::super) fn told(control: &Control) -> Action {
+    /// A message from the master.
+    pub(in super::super) fn from_master(control: &Control) -> Action {
         let reply_to = ReplyHandle { peer: MASTER, incarnation: 1, number: 1 };
         Action::Request { reply_to, kind: RequestKind::Push, body: control.encode(20, 50).into() }
     }
@@ -125,49 +120,49 @@ pub(super) mod tests {
         Action::Completed { request, outcome: Outcome::Done(Vec::new().into()) }
     }
 
-    /// A server may never answer what it was asked in an attempt before.
+    /// A server may never reply to a request of an earlier attempt.
     #[test]
-    fn what_was_asked_before_going_back_is_forgotten() {
+    fn a_restart_forgets_earlier_requests() {
         let (mut worker, start) = worker(1);
-        let mut asked = Asked::default();
-        worker.act(start(1), &mut asked).unwrap();
-        let (before, _) = asked.joins.pop_front().unwrap();
-        assert!(asked.joins.is_empty(), "one at a time");
-        worker.act(start(2), &mut asked).unwrap();
-        assert_eq!(asked.joins.len(), 1, "it does not wait for what is over");
-        worker.act(done(before), &mut asked).unwrap();
-        assert_eq!(asked.joins.len(), 1, "nor is that one of these");
+        let mut port = Recorder::default();
+        worker.act(start(1), &mut port).unwrap();
+        let (before, _) = port.joins.pop_front().unwrap();
+        assert!(port.joins.is_empty(), "one at a time");
+        worker.act(start(2), &mut port).unwrap();
+        assert_eq!(port.joins.len(), 1, "it does not wait for the earlier attempt");
+        worker.act(done(before), &mut port).unwrap();
+        assert_eq!(port.joins.len(), 1, "an earlier reply starts nothing");
         for left in (0..20).rev() {
-            assert!(!asked.told.contains(&ROUND_DONE));
-            let (request, _) = asked.joins.pop_front().unwrap();
-            worker.act(done(request), &mut asked).unwrap();
-            assert_eq!(asked.joins.len(), usize::from(left > 0));
+            assert!(!port.to_master.contains(&ROUND_DONE));
+            let (request, _) = port.joins.pop_front().unwrap();
+            worker.act(done(request), &mut port).unwrap();
+            assert_eq!(port.joins.len(), usize::from(left > 0));
         }
-        assert!(asked.told.contains(&ROUND_DONE));
-        assert_eq!(asked.others, 0);
+        assert!(port.to_master.contains(&ROUND_DONE));
+        assert_eq!(port.others, 0);
     }
 
     #[test]
-    fn no_more_is_said_at_once_than_may_be() {
-        for (most, least_at_once) in [(1, 1), (400, 3), (MOST, 20)] {
+    fn bytes_in_flight_are_bounded() {
+        for (most, least_at_once) in [(1, 1), (400, 3), (MAX_JOIN_BYTES, 20)] {
             let (mut worker, start) = worker(most);
-            let mut asked = Asked::default();
-            worker.act(start(1), &mut asked).unwrap();
+            let mut port = Recorder::default();
+            worker.act(start(1), &mut port).unwrap();
             let (mut joins, mut at_once) = (0, 0);
-            while let Some((request, len)) = asked.joins.pop_front() {
-                let all = len + asked.joins.iter().map(|join| join.1).sum::<usize>();
-                let last = asked.joins.back().map_or(len, |join| join.1);
+            while let Some((request, len)) = port.joins.pop_front() {
+                let all = len + port.joins.iter().map(|join| join.1).sum::<usize>();
+                let last = port.joins.back().map_or(len, |join| join.1);
                 assert!(all - last < most, "{all} bytes, {last} of them the last");
-                at_once = at_once.max(1 + asked.joins.len());
-                // Not before all are done.
-                assert!(!asked.told.contains(&ROUND_DONE));
-                worker.act(done(request), &mut asked).unwrap();
+                at_once = at_once.max(1 + port.joins.len());
+                // The joining is reported after the last acknowledgement only.
+                assert!(!port.to_master.contains(&ROUND_DONE));
+                worker.act(done(request), &mut port).unwrap();
                 joins += 1;
             }
             assert_eq!(joins, 20);
             assert!(at_once >= least_at_once, "{at_once}");
-            assert_eq!(asked.others, 0);
-            assert!(asked.told.contains(&ROUND_DONE));
+            assert_eq!(port.others, 0);
+            assert!(port.to_master.contains(&ROUND_DONE));
         }
     }
 }

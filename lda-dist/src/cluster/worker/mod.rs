@@ -1,213 +1,186 @@
-//! A worker of a run: shards of documents, sampled a partition at a time.
+//! Worker of a run: holds shards of documents, and samples them partition by partition.
+//!
+//! The state that a restart discards is an [`Attempt`]; a restart drops it and makes another.
 
+mod attempt;
 mod join;
-mod round;
+mod reports;
 mod snapshots;
+mod tasks;
 
-use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use lda_core::counts::TopicIndex;
 use lda_transport::Frame;
-use lda_transport::rpc::{Action, FailureReason, MessageBuf, Outcome, ReplyHandle};
+use lda_transport::rpc::{Action, MessageBuf, ReplyHandle};
 
-use super::control::{Control, WorkerEpochStats};
+use super::control::Control;
 use super::master_link::Link;
-use super::request_queue::RequestQueue;
 use super::{
-    Documents, Failed, MASTER, NodeState, Phase, Port, Setup, SnapshotWriter, Waited, outcome,
-    reject,
+    Documents, Failed, MASTER, NodeState, Phase, Port, Setup, SnapshotWriter, Waited, reject,
 };
-use crate::config::Options;
 use crate::partition_sampler::PartitionSampler;
-use crate::placement::{DocumentLengths, Placement, WordStats};
+use crate::placement::{DocumentLengths, WordStats};
 use crate::plan::place;
 use crate::shard::Shard;
 use crate::spec::{JOINING, Round};
-use crate::stats::Bytes;
 
-use round::{PartitionInFlight, PartitionTask};
-use snapshots::SnapshotsInProgress;
+use attempt::Attempt;
+use snapshots::{SnapshotStorage, Snapshots};
 
-/// What a server was asked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RequestPurpose {
-    Join(Round),
-    Deltas(Round),
-    Sizes(PartitionTask),
-    /// Of a slice, which is at this place among the partition's.
-    Rows(PartitionTask, u16),
-    Answer(PartitionTask),
-}
-
-/// A worker of a run.
+/// Worker of a run.
 #[derive(Debug)]
 pub struct Worker<T: TopicIndex, D> {
     setup: Setup,
     number: u32,
     documents: D,
-    snapshot_writer: Option<SnapshotWriter>,
+    storage: SnapshotStorage,
     link: Link,
-    /// What servers are asked.
-    requests: RequestQueue<RequestPurpose>,
-    attempt: u32,
-    /// The last that it was told is over.
+    scratch: Scratch<T>,
+    /// None until the master has started an attempt.
+    attempt: Option<Attempt<T>>,
+    /// The last attempt that the master has declared over.
     over: u32,
-    placement: Option<Placement>,
-    shards: Vec<Shard<T>>,
-    sampler: PartitionSampler<T>,
-    /// Bytes that plans of partitions that were underway took at once, the most there were.
-    planned: usize,
-    /// The round that is sampled here, or was the last, and C_k in it.
-    round: Round,
-    totals: Vec<u32>,
-    /// Slices that shards have to join yet, and how many bytes of it may be underway.
-    to_join: VecDeque<(usize, u16)>,
-    max_join_bytes: usize,
-    /// Whether something of it is left to sample.
-    sampling: bool,
-    /// Rounds that may begin after it, in whatever order that was heard, and what C_k has gained in each of them.
-    may_begin: BTreeMap<Round, Vec<(u32, i32)>>,
-    /// The last of which partitions may be underway.
-    queued: Round,
-    /// Partitions of shards that are left of these rounds.
-    left: VecDeque<PartitionTask>,
-    /// Shards whose long documents are to be sampled before any partition.
-    long_documents: VecDeque<usize>,
-    /// Those that are underway; of a shard in the order that it samples them in.
-    in_flight: VecDeque<PartitionInFlight>,
-    /// What moved in this epoch, and how long this node waited.
-    bytes: Bytes,
+    /// Time without work since the node started.
     waited: Waited,
-    /// The same since the beginning.
-    waited_in_all: Waited,
-    /// Rounds of which nothing is left here, but that servers do what they were asked: what each of them took, and how
-    /// many requests servers have to do before it is done.
-    unreported: VecDeque<(Round, Option<WorkerEpochStats>)>,
-    unacknowledged: BTreeMap<Round, usize>,
-    /// The last epoch whose topics are kept here, and that before which all are taken away.
-    kept: u32,
-    cleaned: u32,
-    /// The epoch that this attempt began with.
-    gone_on_from: u32,
-    snapshots_in_progress: Option<SnapshotsInProgress>,
-    trouble: Option<String>,
+    max_join_bytes: usize,
     finished: bool,
-    /// The epoch that the run goes on from, if it was stopped.
+    /// The epoch from which the run goes on, if it was stopped.
     stopped: Option<u32>,
     pub(super) failed: Option<Failed>,
 }
 
+/// Buffers for sampling, which outlive attempts.
+#[derive(Debug)]
+struct Scratch<T: TopicIndex> {
+    sampler: PartitionSampler<T>,
+    /// Largest number of bytes that pushed documents took at once.
+    planned: usize,
+}
+
+impl<T: TopicIndex> Scratch<T> {
+    /// Notes the bytes that pushed documents take now.
+    fn note_planned(&mut self, bytes: usize) {
+        self.planned = self.planned.max(bytes);
+    }
+
+    /// Bytes held.
+    fn memory(&self) -> u64 {
+        (self.sampler.memory() + self.planned) as u64
+    }
+}
+
+/// Parts of a worker that an attempt uses and does not own.
+struct Node<'a, T: TopicIndex> {
+    setup: &'a Setup,
+    link: &'a mut Link,
+    scratch: &'a mut Scratch<T>,
+    storage: &'a mut SnapshotStorage,
+    port: &'a mut dyn Port,
+}
+
 impl<T: TopicIndex, D: Documents> Worker<T, D> {
-    /// Worker `number` of this run, from 0 on.
+    /// Worker `number` of this run, counted from 0.
     pub(super) fn new(
         setup: Setup,
         number: u32,
         documents: D,
-        snapshot_writer: Option<SnapshotWriter>,
+        writer: Option<SnapshotWriter>,
     ) -> Self {
+        let sampler = PartitionSampler::new(setup.spec.topics());
         Self {
-            snapshot_writer,
-            link: Link::default(),
-            requests: RequestQueue::default(),
-            attempt: 0,
-            over: 0,
-            placement: None,
-            shards: Vec::new(),
-            sampler: PartitionSampler::new(setup.spec.topics()),
-            planned: 0,
-            round: Round::joining(0, 0),
-            totals: vec![0; setup.spec.topics() as usize],
-            to_join: VecDeque::new(),
-            max_join_bytes: join::MOST,
-            sampling: false,
-            may_begin: BTreeMap::new(),
-            queued: Round::joining(0, 0),
-            left: VecDeque::new(),
-            long_documents: VecDeque::new(),
-            in_flight: VecDeque::new(),
-            bytes: Bytes::default(),
-            waited: Waited::default(),
-            waited_in_all: Waited::default(),
-            unreported: VecDeque::new(),
-            unacknowledged: BTreeMap::new(),
-            kept: 0,
-            cleaned: 0,
-            gone_on_from: 0,
-            snapshots_in_progress: None,
-            trouble: None,
-            finished: false,
-            stopped: None,
-            failed: None,
             setup,
             number,
             documents,
+            storage: SnapshotStorage { writer, trouble: None },
+            link: Link::default(),
+            scratch: Scratch { sampler, planned: 0 },
+            attempt: None,
+            over: 0,
+            waited: Waited::default(),
+            max_join_bytes: join::MAX_JOIN_BYTES,
+            finished: false,
+            stopped: None,
+            failed: None,
         }
     }
 
-    /// The setup that the node was made with.
+    /// Setup of the run.
     pub(super) fn setup(&self) -> &Setup {
         &self.setup
     }
 
-    /// Its shards, once words are placed.
+    /// Shards of this worker; none until the words are placed.
     pub fn shards(&self) -> &[Shard<T>] {
-        &self.shards
+        self.attempt.as_ref().map_or(&[], Attempt::shards)
     }
 
-    /// Whether the master has said that it was the last round.
+    /// Returns whether the master has ended the run, or released this node.
     pub fn is_finished(&self) -> bool {
         self.finished
     }
 
-    /// So much time has gone by with nothing to do.
+    /// Adds time in which there was nothing to do.
     pub(super) fn waited(&mut self, time: Duration) {
-        let is_done = self.is_done();
-        let (servers, master) =
-            if is_done { (Duration::ZERO, time) } else { (time, Duration::ZERO) };
-        let waited = Waited { servers, master };
+        let waited = match &self.attempt {
+            Some(attempt) if !attempt.is_done() => Waited { servers: time, ..Waited::default() },
+            _ => Waited { master: time, ..Waited::default() },
+        };
         self.waited.add(&waited);
-        self.waited_in_all.add(&waited);
-    }
-
-    /// Whether nothing is left to do here until the master begins another round.
-    fn is_done(&self) -> bool {
-        !self.sampling && self.unreported.is_empty()
-    }
-
-    /// How far it has come.
-    pub(super) fn phase(&self) -> Phase {
-        match self.round.number {
-            _ if self.finished => Phase::Finished,
-            _ if self.shards.is_empty() => Phase::Waiting,
-            _ if self.is_done() => Phase::Between,
-            JOINING => Phase::Joining,
-            _ => Phase::Sampling,
+        if let Some(attempt) = &mut self.attempt {
+            attempt.add_waited(&waited);
         }
     }
 
-    /// How it stands.
-    pub(super) fn state(&self) -> NodeState {
-        let Self { round, waited_in_all: waited, .. } = *self;
-        NodeState { round, memory: self.memory(), waited }
+    /// Progress of this node.
+    pub(super) fn phase(&self) -> Phase {
+        match &self.attempt {
+            _ if self.finished => Phase::Finished,
+            None => Phase::Waiting,
+            Some(attempt) if attempt.is_done() => Phase::Between,
+            Some(attempt) if attempt.round().number == JOINING => Phase::Joining,
+            Some(_) => Phase::Sampling,
+        }
     }
 
-    /// The epoch that the run goes on from when it is begun again, if it was stopped.
+    /// Round, memory and waiting time.
+    pub(super) fn state(&self) -> NodeState {
+        let round = self.attempt.as_ref().map_or(Round::joining(0, 0), Attempt::round);
+        let shards = self.attempt.as_ref().map_or(0, Attempt::memory);
+        NodeState { round, memory: shards + self.scratch.memory(), waited: self.waited }
+    }
+
+    /// The epoch from which the run goes on when it is started again, if it was stopped.
     pub fn stopped(&self) -> Option<u32> {
         self.stopped
     }
 
-    /// This node has to end.
+    /// Asks the master to release this node.
     pub(super) fn stop(&mut self, port: &mut dyn Port) {
         self.link.stop(&self.setup, port);
     }
 
-    /// Why topics could not be kept, once each time. The run goes on, and may have to go back further.
+    /// Takes the last error of writing or removing snapshots. The run continues, and a restart may
+    /// have to go back further.
     pub fn trouble(&mut self) -> Option<String> {
-        self.trouble.take()
+        self.storage.trouble.take()
     }
 
-    /// A master that does not know this node is told which words its shards have.
+    /// Number of the current attempt; 0 before the first.
+    fn attempt_number(&self) -> u32 {
+        self.attempt.as_ref().map_or(0, |attempt| attempt.round().attempt)
+    }
+
+    /// The attempt, and the parts of the worker that it uses.
+    fn parts<'a>(
+        &'a mut self,
+        port: &'a mut dyn Port,
+    ) -> (Option<&'a mut Attempt<T>>, Node<'a, T>) {
+        let Self { setup, link, scratch, storage, attempt, .. } = self;
+        (attempt.as_mut(), Node { setup, link, scratch, storage, port })
+    }
+
+    /// Sends the word counts of the shards to a master that does not have them.
     fn introduce(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
         let words = self.setup.spec.words();
         for shard in self.setup.shards(self.number) {
@@ -227,14 +200,14 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             let word_stats = word_stats.map_err(|_| {
                 failed("a word of more than 2^32 tokens: cut it into more shards".to_owned())
             })?;
-            let told = Control::Words { shard, lengths: DocumentLengths::of(&corpus), word_stats };
-            self.link.send(&told, &self.setup, port);
+            let words = Control::Words { shard, lengths: DocumentLengths::of(&corpus), word_stats };
+            self.link.send(&words, &self.setup, port);
         }
-        self.link.introduce(self.attempt.max(self.over), &self.setup, port);
+        self.link.introduce(self.attempt_number().max(self.over), &self.setup, port);
         Ok(())
     }
 
-    /// What the endpoint says.
+    /// Processes an event of the endpoint.
     pub(super) fn act(&mut self, action: Action, port: &mut dyn Port) -> Result<(), Failed> {
         match action {
             Action::Joined { peer: MASTER, incarnation, .. } if self.link.is_new(incarnation) => {
@@ -245,148 +218,156 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 Ok(())
             }
             Action::Ready { peer } => {
-                self.requests.ready(port, peer);
+                if let Some(attempt) = &mut self.attempt {
+                    attempt.requests.ready(port, peer);
+                }
                 Ok(())
             }
-            Action::Request { reply_to, body, .. } => self.asked(reply_to, &body, port),
+            Action::Request { reply_to, body, .. } => self.receive(reply_to, &body, port),
             Action::Completed { request, outcome } if request.peer == MASTER => {
                 self.link.ended(request, outcome, port)
             }
-            Action::Completed { request, outcome: how } => {
-                // Of an attempt before nobody wants to know.
-                let Some(what) = self.requests.ended(port, request) else { return Ok(()) };
-                let lost =
-                    matches!(how, Outcome::Unknown { reason: FailureReason::NewIncarnation, .. });
-                match outcome(request, how)? {
-                    Some(reply) => self.ended(what, request, reply, port),
-                    None if lost => {
-                        // It was asked of a server that had crashed. The one in its place may be in this attempt, if
-                        // the master knew of it before this node did.
-                        self.requests.clear();
-                        self.link.send(
-                            &Control::RestartRequest { attempt: self.attempt },
-                            &self.setup,
-                            port,
-                        );
-                        Ok(())
-                    }
-                    // The server is in another attempt, and this node will be.
-                    None => Ok(()),
-                }
+            Action::Completed { request, outcome } => {
+                let (Some(attempt), mut node) = self.parts(port) else { return Ok(()) };
+                attempt.ended(request, outcome, &mut node)
             }
             _ => Ok(()),
         }
     }
 
-    fn asked(
+    /// Samples something that needs no further message; returns whether there was any.
+    pub(super) fn work(&mut self, port: &mut dyn Port) -> Result<bool, Failed> {
+        let (Some(attempt), mut node) = self.parts(port) else { return Ok(false) };
+        attempt.work(&mut node)
+    }
+
+    /// Processes a message, which only the master may send.
+    fn receive(
         &mut self,
         reply_to: ReplyHandle,
         body: &Frame,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
         let (spec, peer) = (&self.setup.spec, reply_to.peer);
-        let nonsense = |what: &str| Failed::Message { peer, what: what.to_owned() };
         let control = match Control::decode(spec.topics(), spec.words(), body) {
             Some(control) if peer == MASTER => control,
             _ => {
-                let failed = nonsense("a message for somebody else");
+                let what = "a message for another node".to_owned();
+                let failed = Failed::Message { peer, what };
                 reject(port, reply_to, Some(&failed));
                 return if peer == MASTER { Err(failed) } else { Ok(()) };
             }
         };
         if let Control::Keep { attempt, epoch } = control {
-            if attempt != self.attempt || epoch != self.round.epoch {
-                reject(port, reply_to, None);
-                return Ok(());
-            }
-            self.write_snapshots_now();
-            port.reply(reply_to, MessageBuf::from(&self.kept.to_le_bytes()[..]));
+            self.keep(reply_to, (attempt, epoch), port);
             return Ok(());
         }
         port.reply(reply_to, MessageBuf::new());
         match control {
-            // One that is over may come behind the word that it is.
+            // The start of an attempt that is over may arrive after the message that it is over.
             Control::Start { attempt, epoch, lengths, words }
-                if attempt > self.attempt.max(self.over) =>
+                if attempt > self.attempt_number().max(self.over) =>
             {
-                self.attempt = attempt;
-                self.restart_from(epoch, lengths, &words, port)
+                self.restart_from(Round::joining(epoch, attempt), lengths, &words, port)
             }
-            Control::Begin { round, kept, gained } if round.attempt == self.attempt => {
-                let Options { rounds, .. } = self.setup.options;
-                let oldest = self.round.next(rounds);
-                if !self.setup.options.sync().may_start(round, oldest, rounds) {
-                    return Err(nonsense("a round that cannot be now"));
-                }
-                if kept > round.epoch {
-                    return Err(nonsense("that an epoch is kept which is to come"));
-                }
-                self.remove_old(kept);
-                self.may_begin.insert(round, gained);
-                self.advance(port)
-            }
-            // Of an attempt before.
-            Control::Start { .. } | Control::Begin { .. } => Ok(()),
+            Control::Begin { round, kept, delta } => self.begin(round, kept, delta, port),
+            // Of an earlier attempt.
+            Control::Start { .. } => Ok(()),
             Control::Finish { attempt, kept, stopped } => {
                 self.over = attempt.max(self.over);
-                // Who has started anew may hear of any epoch, and has nothing to take away.
-                self.remove_old(kept.min(self.round.epoch));
                 self.finished = true;
                 self.stopped = stopped.then_some(kept);
-                self.requests.clear();
+                if let (Some(attempt), mut node) = self.parts(port) {
+                    // A worker that was restarted may get any epoch, and has nothing to remove.
+                    attempt.remove_old(kept.min(attempt.round().epoch), &mut node);
+                    attempt.requests.clear();
+                }
                 Ok(())
             }
-            _ => Err(nonsense("a message for somebody else")),
+            _ => Err(unexpected("a message for another node")),
         }
     }
 
-    /// Goes to where topics are those of an epoch's end, or the first ones, and brings counts to the servers.
+    /// Writes the topics of an epoch, as nodes have to stop, and replies with the last epoch that
+    /// is written.
+    fn keep(&mut self, reply_to: ReplyHandle, (number, epoch): (u32, u32), port: &mut dyn Port) {
+        let (Some(attempt), mut node) = self.parts(port) else {
+            reject(port, reply_to, None);
+            return;
+        };
+        let round = attempt.round();
+        if (number, epoch) != (round.attempt, round.epoch) {
+            reject(node.port, reply_to, None);
+            return;
+        }
+        let kept = attempt.write_snapshots_now(&mut node);
+        node.port.reply(reply_to, MessageBuf::from(&kept.to_le_bytes()[..]));
+    }
+
+    /// Starts a round, if it is one of this attempt.
+    fn begin(
+        &mut self,
+        round: Round,
+        kept: u32,
+        delta: Vec<(u32, i32)>,
+        port: &mut dyn Port,
+    ) -> Result<(), Failed> {
+        let (Some(attempt), mut node) = self.parts(port) else { return Ok(()) };
+        if round.attempt != attempt.round().attempt {
+            return Ok(());
+        }
+        let options = &node.setup.options;
+        let oldest = attempt.round().next(options.rounds);
+        if !options.sync().may_start(round, oldest, options.rounds) {
+            return Err(unexpected("a round that may not start now"));
+        }
+        if kept > round.epoch {
+            return Err(unexpected("a future epoch as the last one that is kept"));
+        }
+        attempt.remove_old(kept, &mut node);
+        attempt.begin(round, delta, &mut node)
+    }
+
+    /// Starts an attempt: restores the topics of the epoch, or makes the first ones, and sends
+    /// counts to the servers.
     fn restart_from(
         &mut self,
-        epoch: u32,
+        joining: Round,
         lengths: DocumentLengths,
         words: &WordStats,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
-        self.requests.clear();
-        self.left.clear();
-        self.long_documents.clear();
-        self.in_flight.clear();
-        self.may_begin.clear();
-        self.sampling = false;
-        self.unreported.clear();
-        self.to_join.clear();
-        self.unacknowledged.clear();
-        self.bytes = Bytes::default();
-        self.waited = Waited::default();
-        self.totals.fill(0);
-        self.shards.clear();
-        self.snapshots_in_progress = None;
-        (self.kept, self.gone_on_from, self.finished, self.stopped) = (epoch, epoch, false, None);
-        self.round = Round::joining(epoch, self.attempt);
-        self.queued = self.round;
-        self.unreported.push_back((self.round, None));
-        let placement = place(&self.setup.spec, &self.setup.options, words, lengths)?;
-        for number in self.setup.shards(self.number) {
+        self.attempt = None;
+        (self.finished, self.stopped) = (false, None);
+        let (setup, epoch) = (&self.setup, joining.epoch);
+        let Setup { spec, options, .. } = setup;
+        let placement = place(spec, options, words, lengths)?;
+        let mut shards = Vec::new();
+        for number in setup.shards(self.number) {
             let (corpus, first) = self
                 .documents
                 .read(number)
                 .map_err(|error| Failed::Documents { shard: number, why: error.to_string() })?;
             let all = 0..corpus.num_documents();
-            let Setup { spec, options, .. } = &self.setup;
             let hybrid = options.hybrid;
             let mut shard = Shard::new(spec, hybrid, &placement, number, &corpus, all, first)?;
             if epoch > 0 {
-                self.restore(&mut shard, epoch)?;
+                self.storage.restore(setup, &mut shard, epoch)?;
             }
-            self.shards.push(shard);
+            shards.push(shard);
         }
-        self.placement = Some(placement);
-        self.plan_join();
-        self.join(port);
-        // Who was here before may not have heard that all have kept this one.
-        self.cleaned = epoch.saturating_sub(self.setup.checkpoint_every);
-        self.remove_old(epoch);
+        let snapshots = Snapshots::new(epoch, setup);
+        let most = self.max_join_bytes;
+        self.attempt = Some(Attempt::new(setup, joining, placement, shards, snapshots, most));
+        if let (Some(attempt), mut node) = self.parts(port) {
+            attempt.join(&mut node);
+            attempt.remove_old(epoch, &mut node);
+        }
         Ok(())
     }
+}
+
+/// Error: the master has sent a message that does not fit this node's state.
+fn unexpected(what: &str) -> Failed {
+    Failed::Message { peer: MASTER, what: what.to_owned() }
 }

@@ -1,160 +1,218 @@
-//! The topics that a worker keeps, which a run goes back to.
+//! Snapshots: the topics that a worker writes to storage, and from which a restart goes on.
 
 use std::collections::BTreeSet;
 
 use lda_core::counts::TopicIndex;
 
 use super::super::snapshot_writer::Written;
-use super::super::{Failed, SnapshotWriter};
-use super::Worker;
-use crate::documents::Documents;
+use super::super::{Failed, Setup, SnapshotWriter};
+use super::Node;
 use crate::shard::Shard;
 use crate::snapshot::{SnapshotId, decode, encode};
 
-/// Topics of an epoch that are being kept: names of what is not there yet.
+/// Access to storage, which outlives attempts.
 #[derive(Debug)]
-pub(super) struct SnapshotsInProgress {
-    epoch: u32,
-    left: BTreeSet<String>,
+pub(super) struct SnapshotStorage {
+    /// Without it no snapshots are written.
+    pub writer: Option<SnapshotWriter>,
+    /// The last error of writing or removing that was not reported yet.
+    pub trouble: Option<String>,
 }
 
-impl<T: TopicIndex, D: Documents> Worker<T, D> {
-    fn of(&self, shard: u16, epoch: u32) -> SnapshotId {
-        SnapshotId { run: self.setup.run(), epoch, shard }
-    }
-
-    pub(super) fn restore(&self, shard: &mut Shard<T>, epoch: u32) -> Result<(), Failed> {
-        let of = self.of(shard.number(), epoch);
-        let failed = |why: String| Failed::Snapshot { name: of.name(), why };
-        let Some(snapshot_writer) = &self.snapshot_writer else {
-            return Err(failed(
-                "this worker has no storage: give it the one of the others".to_owned(),
-            ));
+impl SnapshotStorage {
+    /// Sets a shard's topics to those of a snapshot.
+    pub fn restore<T: TopicIndex>(
+        &self,
+        setup: &Setup,
+        shard: &mut Shard<T>,
+        epoch: u32,
+    ) -> Result<(), Failed> {
+        let id = id(setup, shard, epoch);
+        let failed = |why: String| Failed::Snapshot { name: id.name(), why };
+        let Some(writer) = &self.writer else {
+            let why = "this worker has no storage: give it the storage of the other workers";
+            return Err(failed(why.to_owned()));
         };
-        let bytes = snapshot_writer
-            .storage()
-            .read(&of.name())
-            .map_err(|error| failed(error.to_string()))?;
-        let topics = decode::<T>(&of, &bytes).map_err(|error| failed(error.to_string()))?;
-        shard.restore(&self.setup.spec, &topics).map_err(|error| failed(error.to_string()))
+        let bytes = writer.storage().read(&id.name()).map_err(|error| failed(error.to_string()))?;
+        let topics = decode::<T>(&id, &bytes).map_err(|error| failed(error.to_string()))?;
+        shard.restore(&setup.spec, &topics).map_err(|error| failed(error.to_string()))
     }
 
-    /// Begins to keep the topics of this epoch, unless others are still being written.
-    pub(super) fn write_snapshots(&mut self) {
-        let epoch = self.round.epoch;
-        let ofs: Vec<SnapshotId> =
-            self.shards.iter().map(|shard| self.of(shard.number(), epoch)).collect();
-        let Some(snapshot_writer) =
-            self.snapshot_writer.as_mut().filter(|snapshot_writer| !snapshot_writer.is_busy())
-        else {
-            return;
-        };
-        for (of, shard) in ofs.iter().zip(&self.shards) {
-            snapshot_writer.write(of.name(), encode(of, &shard.topics()));
-        }
-        self.snapshots_in_progress =
-            Some(SnapshotsInProgress { epoch, left: ofs.iter().map(SnapshotId::name).collect() });
-    }
-
-    /// Sees what is kept now.
-    pub(super) fn note_written(&mut self) {
-        let written = self.snapshot_writer.as_mut().map_or(Vec::new(), SnapshotWriter::written);
-        self.note(written);
-        self.note_left_over();
-    }
-
-    /// Sees what could not be taken away.
+    /// Notes the last error of removing snapshots.
     fn note_left_over(&mut self) {
-        let errors = self.snapshot_writer.as_mut().map_or(Vec::new(), SnapshotWriter::left_over);
+        let errors = self.writer.as_mut().map_or(Vec::new(), SnapshotWriter::left_over);
         if let Some(error) = errors.last() {
             self.trouble = Some(error.to_string());
         }
     }
+}
 
-    fn note(&mut self, written: Vec<Written>) {
+/// Snapshots of an attempt.
+#[derive(Debug)]
+pub(super) struct Snapshots {
+    /// The epoch with which the attempt started.
+    first: u32,
+    /// The last epoch of which all shards are written.
+    kept: u32,
+    /// Snapshots of earlier epochs are removed.
+    pub(super) cleaned: u32,
+    in_progress: Option<SnapshotsInProgress>,
+}
+
+/// Snapshots of an epoch that are being written.
+#[derive(Debug)]
+struct SnapshotsInProgress {
+    epoch: u32,
+    /// Names of the snapshots that are not written yet.
+    left: BTreeSet<String>,
+}
+
+impl Snapshots {
+    /// Snapshots of an attempt that starts with an epoch.
+    pub fn new(epoch: u32, setup: &Setup) -> Self {
+        // A worker that was there before may not know that all workers have written this epoch.
+        let cleaned = epoch.saturating_sub(setup.checkpoint_every);
+        Self { first: epoch, kept: epoch, cleaned, in_progress: None }
+    }
+
+    /// The last epoch of which all shards are written.
+    pub fn kept(&self) -> u32 {
+        self.kept
+    }
+
+    /// Starts to write the topics of an epoch, unless others are still being written.
+    pub fn write<T: TopicIndex>(
+        &mut self,
+        epoch: u32,
+        shards: &[Shard<T>],
+        node: &mut Node<'_, T>,
+    ) {
+        let Some(writer) = node.storage.writer.as_mut().filter(|writer| !writer.is_busy()) else {
+            return;
+        };
+        let mut left = BTreeSet::new();
+        for shard in shards {
+            let id = id(node.setup, shard, epoch);
+            writer.write(id.name(), encode(&id, &shard.topics()));
+            left.insert(id.name());
+        }
+        self.in_progress = Some(SnapshotsInProgress { epoch, left });
+    }
+
+    /// Notes which snapshots are written by now.
+    pub fn note_written(&mut self, storage: &mut SnapshotStorage) {
+        let written = storage.writer.as_mut().map_or(Vec::new(), SnapshotWriter::written);
+        self.note(written, storage);
+        storage.note_left_over();
+    }
+
+    fn note(&mut self, written: Vec<Written>, storage: &mut SnapshotStorage) {
         for (name, ended) in written {
-            match (ended, &mut self.snapshots_in_progress) {
+            match (ended, &mut self.in_progress) {
                 (Ok(()), Some(SnapshotsInProgress { left, .. })) => drop(left.remove(&name)),
                 (Ok(()), None) => {}
                 (Err(error), _) => {
-                    self.trouble = Some(error.to_string());
-                    self.snapshots_in_progress = None;
+                    storage.trouble = Some(error.to_string());
+                    self.in_progress = None;
                 }
             }
         }
-        if let Some(SnapshotsInProgress { epoch, .. }) =
-            self.snapshots_in_progress.take_if(|it| it.left.is_empty())
-        {
-            self.kept = epoch;
+        if let Some(done) = self.in_progress.take_if(|it| it.left.is_empty()) {
+            self.kept = done.epoch;
         }
     }
 
-    /// Keeps the topics of the epoch that is done, and waits until they are written.
-    pub(super) fn write_snapshots_now(&mut self) {
-        // What is being written may be just them.
-        let written = self.snapshot_writer.as_mut().map_or(Vec::new(), SnapshotWriter::wait);
-        self.note(written);
-        if self.kept < self.round.epoch {
-            self.write_snapshots();
-            let written = self.snapshot_writer.as_mut().map_or(Vec::new(), SnapshotWriter::wait);
-            self.note(written);
+    /// Writes the topics of the epoch that is done, and waits until they are written.
+    pub fn write_now<T: TopicIndex>(
+        &mut self,
+        epoch: u32,
+        shards: &[Shard<T>],
+        node: &mut Node<'_, T>,
+    ) {
+        // The snapshots that are being written may be those of this epoch.
+        self.wait(node.storage);
+        if self.kept < epoch {
+            self.write(epoch, shards, node);
+            self.wait(node.storage);
         }
     }
 
-    /// Takes away what nobody goes back to.
-    pub(super) fn remove_old(&mut self, kept: u32) {
-        // A run that was stopped may have gone on from any epoch.
-        let is_kept =
-            |epoch: u32| self.setup.checkpoints_after(epoch) || epoch == self.gone_on_from;
-        let old = (self.cleaned..kept).filter(|&epoch| epoch > 0 && is_kept(epoch));
-        let shards = || self.shards.iter().map(Shard::number);
-        let ofs: Vec<SnapshotId> = old
-            .flat_map(|epoch| shards().map(move |shard| (shard, epoch)))
-            .map(|(shard, epoch)| self.of(shard, epoch))
-            .collect();
+    fn wait(&mut self, storage: &mut SnapshotStorage) {
+        let written = storage.writer.as_mut().map_or(Vec::new(), SnapshotWriter::wait);
+        self.note(written, storage);
+    }
+
+    /// Removes the snapshots of epochs before `kept`, from which no run goes on any more.
+    pub fn remove_old<T: TopicIndex>(
+        &mut self,
+        kept: u32,
+        shards: &[Shard<T>],
+        node: &mut Node<'_, T>,
+    ) {
+        let setup = node.setup;
+        // A stopped run may have gone on from any epoch.
+        let exists = |epoch: u32| setup.checkpoints_after(epoch) || epoch == self.first;
+        let old = (self.cleaned..kept).filter(|&epoch| epoch > 0 && exists(epoch));
+        let ids: Vec<SnapshotId> =
+            old.flat_map(|epoch| shards.iter().map(move |shard| id(setup, shard, epoch))).collect();
         self.cleaned = self.cleaned.max(kept);
-        let Some(snapshot_writer) = &mut self.snapshot_writer else { return };
-        ofs.iter().for_each(|of| snapshot_writer.remove(of.name()));
-        self.note_left_over();
+        let Some(writer) = &mut node.storage.writer else { return };
+        ids.iter().for_each(|id| writer.remove(id.name()));
+        node.storage.note_left_over();
     }
+}
+
+fn id<T: TopicIndex>(setup: &Setup, shard: &Shard<T>, epoch: u32) -> SnapshotId {
+    SnapshotId { run: setup.run(), epoch, shard: shard.number() }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::join::MOST;
-    use super::super::join::tests::{Asked, told, worker};
+    use super::super::Worker;
+    use super::super::join::MAX_JOIN_BYTES;
+    use super::super::join::tests::{Recorder, from_master, worker};
     use crate::cluster::control::Control;
+    use crate::documents::InMemory;
     use crate::spec::Round;
 
-    /// The master's word is that of a peer: nothing may be as long as the number that it says.
+    fn cleaned(worker: &Worker<u16, InMemory>) -> u32 {
+        worker.attempt.as_ref().map_or(0, |attempt| attempt.snapshots.cleaned)
+    }
+
+    /// The number comes from a peer: no loop may be as long as it is large.
     #[test]
-    fn no_epoch_to_come_is_kept() {
+    fn a_kept_epoch_is_never_a_future_one() {
         let begin = |kept| {
-            let (mut worker, start) = worker(MOST);
-            let mut asked = Asked::default();
-            worker.act(start(1), &mut asked).unwrap();
+            let (mut worker, start) = worker(MAX_JOIN_BYTES);
+            let mut port = Recorder::default();
+            worker.act(start(1), &mut port).unwrap();
             let round = Round { epoch: 1, number: 0, attempt: 1 };
-            let gained = (0..20).map(|topic| (topic, 1200)).collect();
-            let begin = Control::Begin { round, kept, gained };
-            let ended = worker.act(told(&begin), &mut asked);
-            (ended.map_err(|failed| failed.to_string()), worker.cleaned)
+            let delta = (0..20).map(|topic| (topic, 1200)).collect();
+            let begin = Control::Begin { round, kept, delta };
+            let ended = worker.act(from_master(&begin), &mut port);
+            (ended.map_err(|failed| failed.to_string()), cleaned(&worker))
         };
         for kept in [0, 1] {
             assert_eq!(begin(kept), (Ok(()), kept));
         }
         for kept in [2, u32::MAX] {
             let (ended, cleaned) = begin(kept);
-            assert!(ended.unwrap_err().contains("an epoch is kept which is to come"));
+            assert!(ended.unwrap_err().contains("a future epoch"));
             assert_eq!(cleaned, 0);
         }
     }
 
     #[test]
-    fn who_has_started_anew_hears_of_the_end_and_takes_nothing_away() {
-        let (mut worker, _) = worker(MOST);
+    fn a_restarted_worker_accepts_the_end_and_removes_nothing() {
+        let (mut worker, _) = worker(MAX_JOIN_BYTES);
         let finish = Control::Finish { attempt: 3, kept: u32::MAX, stopped: true };
-        worker.act(told(&finish), &mut Asked::default()).unwrap();
+        worker.act(from_master(&finish), &mut Recorder::default()).unwrap();
         assert!(worker.is_finished());
-        assert_eq!((worker.stopped(), worker.cleaned), (Some(u32::MAX), 0));
+        assert_eq!((worker.stopped(), cleaned(&worker)), (Some(u32::MAX), 0));
+        // Nor does one that has started since.
+        let (mut worker, start) = super::super::join::tests::worker(MAX_JOIN_BYTES);
+        worker.act(start(1), &mut Recorder::default()).unwrap();
+        worker.act(from_master(&finish), &mut Recorder::default()).unwrap();
+        assert_eq!((worker.stopped(), cleaned(&worker)), (Some(u32::MAX), 0));
     }
 }

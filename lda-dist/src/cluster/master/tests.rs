@@ -1,0 +1,109 @@
+//! Tests of the master alone.
+
+use lda_core::Corpus;
+use lda_transport::NodeId;
+use lda_transport::rpc::{Action, MessageBuf, Outcome, Overloaded, ReplyHandle, RequestId};
+
+use super::*;
+use crate::cluster::Setup;
+use crate::config::Options;
+use crate::placement::DocumentLengths;
+use crate::spec::ModelSpec;
+
+const SERVER: NodeId = NodeId(1);
+const WORKER: NodeId = NodeId(2);
+
+/// Records the requests of a master, and replies to none.
+#[derive(Default)]
+struct Recorder(Vec<RequestId>);
+
+impl Port for Recorder {
+    fn ask(
+        &mut self,
+        peer: NodeId,
+        _: RequestKind,
+        _: MessageBuf,
+    ) -> Result<RequestId, Overloaded> {
+        let request = RequestId { peer, number: 1 + self.0.len() as u64 };
+        self.0.push(request);
+        Ok(request)
+    }
+
+    fn reply(&mut self, _: ReplyHandle, _: MessageBuf) {}
+
+    fn reject(&mut self, _: ReplyHandle, _: MessageBuf) {}
+}
+
+/// The master of a run with one server and one worker, which are ready.
+fn master(asked: &mut Recorder) -> Master {
+    let corpus = Corpus::from_tokens([[0u32, 1, 1]]).unwrap();
+    let cut = Options { shards: 1, partitions: 1, rounds: 1, ..Options::default() };
+    let setup = Setup::new(ModelSpec::new(3, 2, 0.1.into(), 0.1, 1).unwrap(), 1)
+        .options(Options { servers: 1, ..cut })
+        .epochs(9)
+        .evaluate_every(0)
+        .checkpoint_every(1)
+        .prefetch(0);
+    let mut master = Master::new(setup, None);
+    let word_stats = vec![(0, 1, 1), (1, 2, 1)];
+    let words = Control::Words { shard: 0, lengths: DocumentLengths::of(&corpus), word_stats };
+    let here = Control::Ready { attempt: 0 };
+    for (peer, control) in [(WORKER, &words), (WORKER, &here), (SERVER, &here)] {
+        master.act(message(peer, control), asked).unwrap();
+    }
+    assert_eq!(master.step, Step::Starting(1));
+    end(&mut master, asked, &[]).unwrap();
+    assert_eq!((master.step, master.round()), (Step::Working, Round::joining(0, 1)));
+    master
+}
+
+fn message(peer: NodeId, control: &Control) -> Action {
+    let reply_to = ReplyHandle { peer, incarnation: 1, number: 1 };
+    Action::Request { reply_to, kind: RequestKind::Push, body: control.encode(3, 2).into() }
+}
+
+/// Replies to the last request.
+fn end(master: &mut Master, asked: &mut Recorder, reply: &[u8]) -> Result<(), Failed> {
+    let (request, outcome) = (*asked.0.last().unwrap(), Outcome::Done(reply.to_vec().into()));
+    master.act(Action::Completed { request, outcome }, asked)
+}
+
+/// Otherwise a run would go on from topics that do not exist, and others would be removed.
+#[test]
+fn a_kept_epoch_in_a_report_is_not_in_the_future() {
+    for (kept, is_legal) in [(0, true), (1, false), (u32::MAX, false)] {
+        let mut asked = Recorder::default();
+        let mut master = master(&mut asked);
+        let done = Control::RoundDone { round: Round::joining(0, 1), kept, epoch_stats: None };
+        let ended = master.act(message(WORKER, &done), &mut asked);
+        assert_eq!(ended.is_ok(), is_legal, "{kept}: {ended:?}");
+        if let Err(failed) = ended {
+            assert!(failed.to_string().contains(&format!("has kept epoch {kept}")));
+        }
+    }
+}
+
+/// Otherwise a round would end without a worker.
+#[test]
+fn a_server_is_not_done_in_place_of_a_worker() {
+    let mut asked = Recorder::default();
+    let mut master = master(&mut asked);
+    let done = Control::RoundDone { round: Round::joining(0, 1), kept: 0, epoch_stats: None };
+    let failed = master.act(message(SERVER, &done), &mut asked).unwrap_err();
+    assert!(failed.to_string().contains("that it is done"), "{failed}");
+    assert_eq!(master.step, Step::Working);
+}
+
+#[test]
+fn a_kept_epoch_in_a_reply_is_not_in_the_future() {
+    for (reply, is_legal) in [(&[2, 0, 0, 0][..], true), (&[3, 0, 0, 0], false), (&[2], false)] {
+        let mut asked = Recorder::default();
+        let mut master = master(&mut asked);
+        master.rounds.oldest = Round { epoch: 2, number: 0, attempt: 1 };
+        master.step = Step::Keeping(1);
+        let keep = Control::Keep { attempt: 1, epoch: 2 };
+        master.send_workers(&keep, RequestKind::Call, RequestPurpose::Keep, &mut asked);
+        let ended = end(&mut master, &mut asked, reply);
+        assert_eq!(ended.is_ok(), is_legal, "{reply:?}: {ended:?}");
+    }
+}

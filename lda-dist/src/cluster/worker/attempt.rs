@@ -1,0 +1,451 @@
+//! An attempt at a worker: rounds, and the partitions of its shards, some of which are in flight.
+//!
+//! Rows and their sizes are those of the round's start, whenever they are requested, so rows of the
+//! next partitions are pulled while one is sampled. Documents are pushed later, when the shard's
+//! earlier partitions are finished, because rows of C_d travel with them and the earlier partitions
+//! change these. While the answer to a push is in flight, the worker samples the partition's pulled
+//! words, and partitions of other shards. Deltas are pushed as soon as a partition is sampled. Long
+//! documents are sampled while the first rows of the epoch are in flight. None of this changes a
+//! bit of the result. [`Trip`] has the steps of one partition.
+//!
+//! Rows of [hot words](crate::placement) come from several servers and are sampled when all are
+//! there. Their sizes are not requested, as they are always pulled.
+//!
+//! With a [staleness](crate::config::Options::staleness) this continues across rounds: rows of the
+//! next round are pulled while the last partitions of this round are sampled, and deltas of this
+//! round are still in flight then. An epoch starts with nothing in flight, because sizes of C_d
+//! rows are measured then, from which the routes of words follow.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use lda_core::counts::TopicIndex;
+use lda_transport::Frame;
+use lda_transport::rpc::{FailureReason, Outcome, RequestId, RequestKind};
+
+use super::super::control::{Control, WorkerEpochStats};
+use super::super::request_queue::RequestQueue;
+use super::super::{Failed, MASTER, Setup, Waited, outcome};
+use super::Node;
+use super::join::JoinQueue;
+use super::reports::Reports;
+use super::snapshots::Snapshots;
+use super::tasks::{PartitionTask, TaskQueue};
+use crate::partition_sampler::RoundContext;
+use crate::placement::Placement;
+use crate::request;
+use crate::shard::{AnswerError, Shard};
+use crate::spec::Round;
+use crate::trip::{Sampled, Trip, TripRequest};
+
+/// Purpose of a request to a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestPurpose {
+    Join(Round),
+    Deltas(Round),
+    Sizes(PartitionTask),
+    /// Rows of the slice at this position among the partition's.
+    Rows(PartitionTask, u16),
+    Answer(PartitionTask),
+}
+
+/// A partition whose trip has started.
+#[derive(Debug)]
+struct PartitionInFlight {
+    task: PartitionTask,
+    trip: Trip<Frame>,
+}
+
+/// State of one attempt. A restart drops it.
+#[derive(Debug)]
+pub(super) struct Attempt<T: TopicIndex> {
+    placement: Placement,
+    shards: Vec<Shard<T>>,
+    pub snapshots: Snapshots,
+    /// Requests to servers.
+    pub requests: RequestQueue<RequestPurpose>,
+    joins: JoinQueue,
+    /// The round that is sampled here, or was the last.
+    round: Round,
+    /// C_k at the start of `round`.
+    totals: Vec<u32>,
+    /// Whether something of `round` is left to sample.
+    sampling: bool,
+    /// Later rounds that may start, in the order of rounds, each with the delta of C_k since the
+    /// round before it. Messages may arrive in any order.
+    may_begin: BTreeMap<Round, Vec<(u32, i32)>>,
+    tasks: TaskQueue,
+    /// Shards whose long documents are sampled before any partition.
+    long_documents: VecDeque<usize>,
+    /// Partitions in flight; those of a shard are in the order in which it samples them.
+    in_flight: VecDeque<PartitionInFlight>,
+    reports: Reports,
+    /// Statistics of the current epoch so far.
+    epoch_stats: WorkerEpochStats,
+}
+
+impl<T: TopicIndex> Attempt<T> {
+    /// An attempt that goes on from these shards' topics; nothing is sent yet.
+    pub fn new(
+        setup: &Setup,
+        round: Round,
+        placement: Placement,
+        shards: Vec<Shard<T>>,
+        snapshots: Snapshots,
+        max_join_bytes: usize,
+    ) -> Self {
+        let joins = JoinQueue::new(shards.len(), placement.num_slices() as u16, max_join_bytes);
+        let mut reports = Reports::default();
+        reports.add(round, None);
+        // Requests that are not sent yet are not acknowledged either.
+        reports.expect(round, joins.len());
+        Self {
+            totals: vec![0; setup.spec.topics() as usize],
+            placement,
+            shards,
+            snapshots,
+            requests: RequestQueue::default(),
+            joins,
+            round,
+            sampling: false,
+            may_begin: BTreeMap::new(),
+            tasks: TaskQueue::new(round),
+            long_documents: VecDeque::new(),
+            in_flight: VecDeque::new(),
+            reports,
+            epoch_stats: WorkerEpochStats::default(),
+        }
+    }
+
+    /// Shards of this worker.
+    pub fn shards(&self) -> &[Shard<T>] {
+        &self.shards
+    }
+
+    /// The round that is sampled here, or was the last.
+    pub fn round(&self) -> Round {
+        self.round
+    }
+
+    /// Returns whether nothing is left to do until the master starts another round.
+    pub fn is_done(&self) -> bool {
+        !self.sampling && self.reports.is_empty()
+    }
+
+    /// Adds time without work to the epoch's statistics.
+    pub fn add_waited(&mut self, waited: &Waited) {
+        self.epoch_stats.waited.add(waited);
+    }
+
+    /// The master allows a round to start.
+    pub fn begin(
+        &mut self,
+        round: Round,
+        delta: Vec<(u32, i32)>,
+        node: &mut Node<'_, T>,
+    ) -> Result<(), Failed> {
+        self.may_begin.insert(round, delta);
+        self.advance(node)
+    }
+
+    /// Sends the shards' counts to servers, as many bytes as may be in flight.
+    pub fn join(&mut self, node: &mut Node<'_, T>) {
+        while let Some((shard, slice)) = self.joins.pop(self.requests.bytes()) {
+            let mut body = Vec::new();
+            let spec = &node.setup.spec;
+            self.shards[shard].join(spec, &self.placement, slice, self.round, &mut body);
+            let server = node.setup.server(self.placement.server(slice.into()));
+            let purpose = RequestPurpose::Join(self.round);
+            self.requests.send(node.port, server, RequestKind::Push, &body, purpose);
+        }
+    }
+
+    /// Starts partitions, as many as may be in flight, and ends and starts rounds.
+    fn advance(&mut self, node: &mut Node<'_, T>) -> Result<(), Failed> {
+        loop {
+            while self.in_flight.len() <= usize::from(node.setup.prefetch) {
+                if self.tasks.is_empty() && !self.queue_next_round(node.setup) {
+                    break;
+                }
+                let Some(task) = self.tasks.pop() else { continue };
+                self.start_partition(task, node);
+            }
+            if self.sampling && self.is_sampled() {
+                self.sampling = false;
+                let epoch_stats = self.take_epoch_stats(node);
+                let epoch = self.round.epoch;
+                if epoch_stats.is_some() && node.setup.checkpoints_after(epoch) {
+                    self.snapshots.write(epoch, &self.shards, node);
+                }
+                self.reports.add(self.round, epoch_stats);
+            }
+            if self.sampling || !self.start_next_round(node)? {
+                break;
+            }
+        }
+        self.report_done(node);
+        Ok(())
+    }
+
+    /// Returns whether nothing of this round is left to sample.
+    fn is_sampled(&self) -> bool {
+        let left = self.tasks.iter().chain(self.in_flight.iter().map(|flight| &flight.task));
+        self.long_documents.is_empty() && !left.into_iter().any(|task| task.round == self.round)
+    }
+
+    /// Queues the partitions of the next round of this epoch, if it may start already.
+    fn queue_next_round(&mut self, setup: &Setup) -> bool {
+        let next = self.tasks.last().next(setup.options.rounds);
+        let may_begin = next.epoch == self.round.epoch && self.may_begin.contains_key(&next);
+        if may_begin {
+            self.tasks.add_round(next, &setup.options, &self.placement, &self.shards);
+        }
+        may_begin
+    }
+
+    /// Starts to sample the next round; returns false if it may not start yet.
+    fn start_next_round(&mut self, node: &mut Node<'_, T>) -> Result<bool, Failed> {
+        let Setup { spec, options, .. } = node.setup;
+        let round = self.round.next(options.rounds);
+        let Some(delta) = self.may_begin.remove(&round) else { return Ok(false) };
+        for (topic, by) in delta {
+            let total = &mut self.totals[topic as usize];
+            *total = total.checked_add_signed(by).ok_or_else(|| Failed::Message {
+                peer: MASTER,
+                what: "totals below 0".to_owned(),
+            })?;
+        }
+        (self.round, self.sampling) = (round, true);
+        for (index, shard) in self.shards.iter_mut().enumerate() {
+            if round.number == 0 {
+                shard.begin_epoch(spec);
+                if shard.has_long() {
+                    self.long_documents.push_back(index);
+                }
+            }
+            shard.begin_round(&self.totals, options.sync())?;
+        }
+        if self.tasks.last() < round {
+            self.tasks.add_round(round, options, &self.placement, &self.shards);
+        }
+        (0..self.shards.len()).for_each(|shard| self.push_next(shard, node));
+        Ok(true)
+    }
+
+    /// Reports rounds to the master that servers have acknowledged, in order.
+    fn report_done(&mut self, node: &mut Node<'_, T>) {
+        while let Some((round, epoch_stats)) = self.reports.pop() {
+            self.snapshots.note_written(node.storage);
+            let kept = self.snapshots.kept();
+            let done = Control::RoundDone { round, kept, epoch_stats };
+            node.link.send(&done, node.setup, node.port);
+        }
+    }
+
+    /// Takes the statistics of the epoch after its last round.
+    fn take_epoch_stats(&mut self, node: &mut Node<'_, T>) -> Option<WorkerEpochStats> {
+        if !self.round.is_last(node.setup.options.rounds) {
+            return None;
+        }
+        let mut stats = std::mem::take(&mut self.epoch_stats);
+        if node.setup.evaluates(self.round.epoch) {
+            let part = |shard: &Shard<T>| (shard.number(), shard.log_joint(&node.setup.spec));
+            stats.parts = self.shards.iter().map(part).collect();
+            stats.non_zeros = self.shards.iter().map(Shard::non_zeros).sum();
+        }
+        stats.memory = node.scratch.memory() + self.memory();
+        Some(stats)
+    }
+
+    /// Removes snapshots of epochs before `kept`.
+    pub fn remove_old(&mut self, kept: u32, node: &mut Node<'_, T>) {
+        self.snapshots.remove_old(kept, &self.shards, node);
+    }
+
+    /// Writes the topics of the epoch that is done, and waits until they are written. Returns the
+    /// last epoch that is written.
+    pub fn write_snapshots_now(&mut self, node: &mut Node<'_, T>) -> u32 {
+        self.snapshots.write_now(self.round.epoch, &self.shards, node);
+        self.snapshots.kept()
+    }
+
+    /// Bytes held by the shards.
+    pub fn memory(&self) -> u64 {
+        self.shards.iter().map(Shard::memory).sum::<usize>() as u64
+    }
+
+    /// Starts the trip of a partition.
+    fn start_partition(&mut self, task: PartitionTask, node: &mut Node<'_, T>) {
+        let mut trip = Trip::new(task.partition);
+        let request = trip.start(node.setup.trip(&self.placement), &self.shards[task.shard]);
+        self.in_flight.push_back(PartitionInFlight { task, trip });
+        match request {
+            Some(sizes) => self.send(task, &sizes, RequestPurpose::Sizes(task), node),
+            None => self.pull(task, node),
+        }
+    }
+
+    fn flight(&mut self, task: PartitionTask) -> Option<&mut PartitionInFlight> {
+        self.in_flight.iter_mut().find(|flight| flight.task == task)
+    }
+
+    /// Requests the rows of a partition whose routes are known, and pushes its documents if it is
+    /// the shard's first.
+    fn pull(&mut self, task: PartitionTask, node: &mut Node<'_, T>) {
+        let Self { placement, in_flight, .. } = self;
+        let Some(flight) = in_flight.iter_mut().find(|flight| flight.task == task) else { return };
+        for (position, request) in (0..).zip(flight.trip.pull(node.setup.trip(placement))) {
+            self.send(task, &request, RequestPurpose::Rows(task, position), node);
+        }
+        self.push_next(task.shard, node);
+    }
+
+    /// Pushes the documents of a shard's first partition in flight, once its routes are known.
+    fn push_next(&mut self, shard: usize, node: &mut Node<'_, T>) {
+        let Self { placement, shards, in_flight, round, .. } = self;
+        let first = in_flight.iter_mut().find(|flight| flight.task.shard == shard);
+        let Some(flight) = first.filter(|flight| flight.task.round == *round) else { return };
+        if !flight.trip.awaits_push() {
+            return;
+        }
+        let task = flight.task;
+        let request = flight.trip.push(node.setup.trip(placement), &shards[shard]);
+        node.scratch.note_planned(in_flight.iter().map(|flight| flight.trip.memory()).sum());
+        if let Some(request) = request {
+            self.send(task, &request, RequestPurpose::Answer(task), node);
+        }
+    }
+
+    /// Sends a request of a trip.
+    fn send(
+        &mut self,
+        task: PartitionTask,
+        request: &TripRequest,
+        purpose: RequestPurpose,
+        node: &mut Node<'_, T>,
+    ) {
+        let kind = request.kind;
+        let bytes = request.encode(self.shards[task.shard].number(), task.round);
+        self.epoch_stats.bytes.count_request(kind, bytes.len() as u64);
+        let server = node.setup.server(self.placement.server(request.slice.into()));
+        let how = match kind {
+            request::Kind::Sizes | request::Kind::Pull => RequestKind::Pull,
+            request::Kind::Push => RequestKind::Call,
+            request::Kind::Join | request::Kind::PushDeltas => RequestKind::Push,
+        };
+        self.requests.send(node.port, server, how, &bytes, purpose);
+    }
+
+    /// A request to a server has ended.
+    pub fn ended(
+        &mut self,
+        request: RequestId,
+        how: Outcome,
+        node: &mut Node<'_, T>,
+    ) -> Result<(), Failed> {
+        // Unknown requests are those of an earlier attempt.
+        let Some(purpose) = self.requests.ended(node.port, request) else { return Ok(()) };
+        let lost = matches!(how, Outcome::Unknown { reason: FailureReason::NewIncarnation, .. });
+        match outcome(request, how)? {
+            Some(reply) => self.accept(purpose, request, reply, node),
+            None if lost => {
+                // The server has crashed since. The server in its place may be in this attempt
+                // already, if the master noticed the restart before this node did.
+                self.requests.clear();
+                let restart = Control::RestartRequest { attempt: self.round.attempt };
+                node.link.send(&restart, node.setup, node.port);
+                Ok(())
+            }
+            // The server is in another attempt, which will reach this node as well.
+            None => Ok(()),
+        }
+    }
+
+    /// Accepts a server's reply.
+    fn accept(
+        &mut self,
+        purpose: RequestPurpose,
+        request: RequestId,
+        reply: Frame,
+        node: &mut Node<'_, T>,
+    ) -> Result<(), Failed> {
+        let (bytes, len) = (&mut self.epoch_stats.bytes, reply.len() as u64);
+        match purpose {
+            RequestPurpose::Join(round) | RequestPurpose::Deltas(round) => {
+                self.reports.acknowledge(round);
+                self.join(node);
+                self.report_done(node);
+            }
+            RequestPurpose::Sizes(task) => {
+                bytes.count_reply(request::Kind::Sizes, len);
+                let Self { placement, shards, in_flight, .. } = self;
+                let flight = in_flight.iter_mut().find(|flight| flight.task == task);
+                let Some(flight) = flight else { return Ok(()) };
+                let (run, shard) = (node.setup.trip(placement), &shards[task.shard]);
+                let failed = |error: AnswerError| Failed::Message {
+                    peer: request.peer,
+                    what: error.to_string(),
+                };
+                flight.trip.accept_sizes(run, shard, &reply).map_err(failed)?;
+                self.pull(task, node);
+            }
+            RequestPurpose::Rows(task, position) => {
+                bytes.count_reply(request::Kind::Pull, len);
+                if let Some(flight) = self.flight(task) {
+                    flight.trip.accept_rows(usize::from(position), reply);
+                }
+            }
+            RequestPurpose::Answer(task) => {
+                bytes.count_reply(request::Kind::Push, len);
+                if let Some(flight) = self.flight(task) {
+                    flight.trip.accept_answer(reply);
+                }
+                self.finish_partition(task, node)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Samples the long documents of one shard, or one partition whose rows are there; returns
+    /// whether there was any. Requests that wait should be sent before this is called.
+    pub fn work(&mut self, node: &mut Node<'_, T>) -> Result<bool, Failed> {
+        let Setup { spec, options, .. } = node.setup;
+        let (round, totals, passes) = (self.round, &self.totals[..], options.passes);
+        let context = RoundContext { spec, round, totals, passes };
+        if let Some(shard) = self.long_documents.pop_front() {
+            self.shards[shard].sample_documents(&mut node.scratch.sampler, &context);
+            if self.long_documents.is_empty() {
+                self.advance(node)?;
+            }
+            return Ok(true);
+        }
+        let Self { placement, shards, in_flight, .. } = self;
+        let Some(flight) = in_flight.iter_mut().find(|flight| flight.trip.is_ready()) else {
+            return Ok(false);
+        };
+        let (task, run) = (flight.task, node.setup.trip(placement));
+        let (shard, sampler) = (&mut shards[task.shard], &mut node.scratch.sampler);
+        let sampled = flight.trip.sample(run, shard, sampler, &context)?;
+        let Some(Sampled { deltas, .. }) = sampled else { return Ok(false) };
+        for request in deltas {
+            self.send(task, &request, RequestPurpose::Deltas(task.round), node);
+            self.reports.expect(task.round, 1);
+        }
+        self.finish_partition(task, node)?;
+        Ok(true)
+    }
+
+    /// Ends the trip of a partition if it is done; then the shard's next partition may push.
+    fn finish_partition(
+        &mut self,
+        task: PartitionTask,
+        node: &mut Node<'_, T>,
+    ) -> Result<(), Failed> {
+        let is_done = |flight: &PartitionInFlight| flight.task == task && flight.trip.is_done();
+        let Some(index) = self.in_flight.iter().position(is_done) else { return Ok(()) };
+        let Some(flight) = self.in_flight.remove(index) else { return Ok(()) };
+        let run = node.setup.trip(&self.placement);
+        flight.trip.finish(run, &mut self.shards[task.shard])?;
+        self.push_next(task.shard, node);
+        self.advance(node)
+    }
+}
