@@ -1,4 +1,4 @@
-//! Counts that a master has gathered.
+//! Counts that the master has collected.
 
 use std::ops::Range;
 

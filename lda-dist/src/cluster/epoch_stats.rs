@@ -1,4 +1,4 @@
-//! What the master hears of an epoch.
+//! Statistics of an epoch at the master.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,23 +13,23 @@ use crate::spec::{ModelSpec, Round};
 use crate::stats::Bytes;
 use crate::wire::{RowCode, take};
 
-/// What nodes have told of an epoch so far.
+/// Statistics that nodes have sent of an epoch so far.
 #[derive(Debug, Default)]
 pub(super) struct EpochStats {
     pub bytes: Bytes,
     waited: Waited,
-    /// Of the heaviest.
+    /// Bytes of the largest worker and server.
     memory: Memory,
-    /// Parts of the log joint by shard: added up in this order.
+    /// Parts of the log joint by shard, which is the order of summation.
     documents: BTreeMap<u16, f64>,
-    /// Of C_d.
+    /// Non-zeros of C_d.
     non_zeros: u64,
-    /// What servers have found of their rows, if they were asked.
+    /// Aggregates of the servers' rows that were requested.
     found: Aggregates,
 }
 
 impl EpochStats {
-    /// What the epoch took of a worker.
+    /// Adds the statistics of a worker.
     pub fn of_worker(&mut self, epoch_stats: WorkerEpochStats) {
         let WorkerEpochStats { bytes, waited, memory, non_zeros, parts } = epoch_stats;
         self.bytes.add(&bytes);

@@ -1,81 +1,91 @@
-//! Rounds by nodes that send each other messages: a master, servers and workers, each a state machine.
+//! Training with a parameter server, as nodes that send each other messages.
 //!
-//! Node 0 is the master, nodes 1 to M are servers, the others workers. A role is told what its endpoint says
-//! ([`Action`](lda_transport::rpc::Action)) and asks through a [`Port`]; it has no thread, no clock and no socket,
-//! so that the same code runs in `lda_transport::sim` (feature `sim`) and over any transport.
+//! Node 0 is the master, nodes 1 to M are servers, and the others are workers. Each role is a state
+//! machine: it receives the events of its endpoint ([`Action`](lda_transport::rpc::Action)) and
+//! sends through a [`Port`]. It has no thread, clock or socket, so the same code runs in
+//! `lda_transport::sim` (feature `sim`) and over any transport.
 //!
 //! ```text
-//! worker → master   words of its shards, and how often
-//! others → master   here
-//! master → servers  start: words placed by the same rule everywhere, rows without tokens; when all have,
-//! master → workers  start: at the first topics, or at those of an epoch that all have kept
-//! worker → servers  join: its words, and its tokens' topics
+//! worker → master   words: word counts of its shards
+//! others → master   ready
+//! master → servers  start: place the words, make empty rows; when all servers have replied:
+//! master → workers  start: with the first topics, or those of an epoch that all workers have written
+//! worker → servers  join: its words, and its counts of them
 //! worker → master   done
 //!    each round:
-//! master → servers  end: what have your rows gained, and after an epoch what is to be found in them?
-//! master → servers  begin, and when all have: master → workers  begin
-//! worker → servers  sizes, pull, push, gained: some partitions ahead of the one it samples
+//! master → servers  end: the reply has the delta of C_k, and after an epoch aggregates of all rows
+//! master → servers  begin; when all servers have replied: master → workers  begin
+//! worker → servers  sizes, pull, push, deltas: some partitions before the one that is sampled
 //! worker → master   done
-//!    and after the last:
-//! master → servers  rows, a slice at a time, where the master is to have them
+//!    after the last round:
+//! master → servers  rows: a slice at a time, if the master collects the model
 //! master → all      finish
 //! ```
 //!
-//! A partition's rows lie on one server, and those of [hot words](crate::placement) on several: who samples these pulls
-//! from all of them.
+//! The rows of a partition are on one server, and those of [hot words](crate::placement) on
+//! several: a worker pulls them from all of these.
 //!
-//! Shards are the job's, and a worker has a run of them, or those that it is [assigned](Setup::assignment); the bits
-//! are those of [`in_process`](crate::in_process), with any number of workers and in whatever order messages come.
+//! Shards belong to the run. A worker has consecutive shards, or those that it is
+//! [assigned](Setup::assignment). The results are those of [`in_process`](crate::in_process) to the
+//! bit, for any number of workers and any order of messages.
 //!
-//! With [staleness](crate::in_process::Options::staleness) the first rounds begin together, and each that ends begins the one after the last:
-//! workers go on while servers make their rows anew and the master adds up, and a worker that is slow for a while holds
-//! nobody up. Who is slow for longer is waited for, as no one may be ahead of it by more rounds than that: so old may
-//! counts get, and they always are, lest bits depend on who was slow.
+//! With a [staleness](Options::staleness) the first rounds start together, and each round that ends
+//! starts the one after the last open round. Workers continue while servers update their rows and
+//! the master adds the totals, so a worker that is slow for a short time delays no other. The bound
+//! is also the exact staleness: counts are always that many rounds old, so results do not depend on
+//! which worker was slow. [`sync`](crate::sync) has the rules.
 //!
-//! # What fails
-//! What is lost underway is asked again by the endpoint. A node that has started anew, master, server or worker, has
-//! lost what it knew: when all are there again the run goes back to the last epoch whose topics all workers have
-//! [kept](Setup::checkpoint_every), or to its beginning, and servers get their rows from there. This is another **attempt**;
-//! what is left of those before is turned away by its number. As all chance follows from epoch and round, a run that
-//! has gone back ends with the bits of one that has not; with staleness it does not, since what is read after going back
-//! is of that moment, and of so many rounds before where nothing has failed.
+//! # Failures
 //!
-//! Who gives up, as documents cannot be read or a message makes no sense, tells the master why; it gives up, and with
-//! it all others.
+//! Lost messages are retried by the endpoint. A restarted node, whether master, server or worker,
+//! has lost its state. Once all nodes are ready again, the run restarts from the last epoch whose
+//! topics all workers have [written](Setup::checkpoint_every), or from its beginning, and the
+//! servers' rows are rebuilt from these topics. Each restart starts a new **attempt**, and messages
+//! of earlier attempts are rejected by their number. All random numbers follow from epoch and
+//! round, so a run that was restarted has the same bits as one that was not. With a staleness above
+//! 0 it has not: the first rounds after a restart read the counts of that moment, while without the
+//! restart they would have read older ones.
+//!
+//! A node with a fatal error, such as unreadable documents or a malformed message, reports it to
+//! the master, which ends the run.
 //!
 //! # Bounds
-//! What a node holds is bounded however slow others are, with hot words and long documents too. With W workers, S
-//! shards, partitions whose rows take R bytes at most, and a = [`prefetch`](Setup::prefetch):
 //!
-//! | | holds at most |
+//! The memory of a node is bounded however slow the others are, also with hot words and long
+//! documents. With W workers, S shards, partitions whose rows take at most R bytes, and
+//! a = [`prefetch`](Setup::prefetch):
+//!
+//! | | at most |
 //! |---|---|
-//! | requests of a worker, while it joins | 16 MiB, and a partition of a shard: it says more as servers have taken what it has said |
-//! | and while it samples | 1 + a pushes, as a partition departs when one is done; of what rows have gained, 1 + a to each server, which does what it is asked in order |
-//! | of these, on their way | 256 MiB, or one ([`in_flight`](lda_transport::rpc::Config::in_flight)) |
+//! | requests of a worker during the joining | 16 MiB, and a partition of a shard: it sends more as servers acknowledge |
+//! | and while it samples | 1 + a pushes, as a partition starts when another ends; 1 + a deltas to each server, which processes requests in order |
+//! | of these, in flight | 256 MiB, or one ([`in_flight`](lda_transport::rpc::Config::in_flight)) |
 //! | replies to it | (1 + a) (R + answer) |
-//! | a push and its answer | about 2 R, as [words that are pushed](crate::route) cost less than their rows there and back: 0.6 R in tests with skew; where [all are](crate::config::Routing::Push), the rows of C_d of the shard |
-//! | requests to a server | [`MOST_HELD`] of all workers together, but for one of each: the [window](config) of each is its share |
-//! | what the master says to all | itself, and [`BROADCAST_BYTES`] of copies on their way, or one |
-//! | replies of a server | W (1 + a) R, until the transport takes them, if all links are slow |
+//! | a push and its answer | about 2 R, as [pushed words](crate::route) cost less than their rows there and back: 0.6 R in tests with skew; if [all are pushed](crate::config::Routing::Push), the rows of C_d of the shard |
+//! | requests to a server | [`MAX_HELD_BYTES`] from all workers together, except one from each: the [window](config) of each is its share |
+//! | broadcasts of the master | the message, and [`BROADCAST_BYTES`] of copies in flight, or one |
+//! | replies of a server | W (1 + a) R until the transport accepts them, if all connections are slow |
 //! | a row | 8 bytes for each of its min(K, C_w) topics; 1.5 to 1.7 on kos, after 20 epochs with K = 100 and 1,000 |
 //!
-//! More partitions make R, and with it all of these, smaller. [`Report::memory`] stays below this, in bytes, with T = 2
-//! or 4 of a topic and r = 1 + [staleness](crate::in_process::Options::staleness) rounds that may be on:
+//! More partitions make R smaller, and with it all of these. [`Report::memory`] stays below the
+//! following bytes, with T = 2 or 4 bytes per topic and r = 1 + [staleness](Options::staleness)
+//! rounds that may be open:
 //!
 //! | | |
 //! |---|---|
 //! | c(n), a row of counts of n tokens | 2 T (min(K, n) + 16) + 132 |
-//! | b, a bench, for the largest partition of a shard | 2 ((32 + 3 T) tokens + Σ over words (8 min(K, C_w) + c(C_w) + 16)) + 40 K |
-//! | q, its documents as they are pushed | Σ over documents (64 + 16 min(K, L) + c(L)) + 48 tokens |
+//! | b, the sampler of the largest partition of a shard | 2 ((32 + 3 T) tokens + Σ over words (8 min(K, C_w) + c(C_w) + 16)) + 40 K |
+//! | q, the pushed documents of such a partition | Σ over documents (64 + 16 min(K, L) + c(L)) + 48 tokens |
 //! | a worker | b + (1 + a) q, and for each shard (4 + T) tokens + Σ over documents (c(L) + 20) + 8 words + 4 K (3 + r) + 256 |
 //! | a server | b + q + r (64 tokens that are sampled on its words in a round + 4 K) + Σ over words (16 (2 + r) min(K, C_w) + 9 (1 + r) + 4 (3 + S)) |
 //!
-//! These are of the worst, where each token is of a topic of its own and moves each round: tests with a word that is in
-//! all documents, a document that has nearly all tokens, and documents that are alike hold 18 to 39 % of it on workers
-//! and 2 to 20 % on servers. Of documents that WarpLDA samples a token takes 4 + (2 +
-//! [M](crate::config::Hybrid::mh_steps)) T bytes, and there is no row. Tables that follow from K alone are beside it,
-//! and so are 64 MiB at most of rows of counts that a server keeps. The master holds 8 bytes a word and 16 a topic, 32
-//! for each of the [words of topics](Setup::top_words), and all rows only where it [gathers](Setup::collect_model) them.
+//! This is the worst case, in which each token has a topic of its own and moves in each round. In
+//! tests with a word that is in all documents, a document that has nearly all tokens, and equal
+//! documents, workers hold 18 to 39 % of it and servers 2 to 20 %. A token of a long document takes
+//! 4 + (2 + [M](crate::config::Hybrid::mh_steps)) T bytes, and its document has no row. Not counted
+//! are tables whose size follows from K alone, and at most 64 MiB of decoded rows that a server
+//! caches. The master holds 8 bytes per word and 16 per topic, 32 for each of the
+//! [top words](Setup::top_words), and all rows only if it [collects](Setup::collect_model) them.
 
 mod assignment;
 mod collected_counts;
@@ -120,82 +130,85 @@ pub use phase::Phase;
 pub use report::Report;
 pub use request_queue::BROADCAST_BYTES;
 pub use role::Role;
-pub use run::{MOST_HELD, RunError, config, run, run_local};
+pub use run::{MAX_HELD_BYTES, RunError, config, run, run_local};
 pub(crate) use run::{roles, run_threads};
 pub use server::ServerNode;
 pub use setup::Setup;
 pub use snapshot_writer::SnapshotWriter;
 pub use worker::Worker;
 
-/// The master's number.
+/// Node of the master.
 pub const MASTER: NodeId = NodeId(0);
 
-/// How long a request may take: a round of the slowest.
+/// Time limit of a request: it must exceed the slowest round.
 const PATIENCE: Duration = Duration::from_secs(3600);
 
-/// Counts above 0: what memory, bytes and time follow from.
+/// Number of non-zero counts, from which memory, bytes and time follow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NonZeros {
-    /// Of C_w.
+    /// Non-zeros of C_w.
     pub words: u64,
-    /// Of C_d.
+    /// Non-zeros of C_d.
     pub documents: u64,
 }
 
-/// Words that stand for topics.
+/// Top words of all topics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Topics {
-    /// As of the end of this epoch.
+    /// Epoch at whose end they were found.
     pub epoch: u32,
-    /// C_k of then.
+    /// C_k at that time.
     pub totals: Vec<u64>,
-    /// Those of each topic, by probability: what [`top_words`](fn@lda_core::eval::top_words) finds in all rows.
+    /// Top words of each topic by probability, as [`top_words`](fn@lda_core::eval::top_words) finds them in
+    /// all rows.
     pub words: Vec<Vec<TopWord>>,
 }
 
-/// Bytes that nodes hold.
+/// Bytes held by nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Memory {
-    /// The heaviest worker: its documents, their topics and counts, and the largest partition that it sampled.
+    /// Largest number of bytes of a worker: its documents, topics and counts, and the largest partition
+    /// that it has sampled.
     pub worker: u64,
-    /// The heaviest server: rows of its words, and the largest request that it sampled.
+    /// Largest number of bytes of a server: its rows, and the largest request that it has sampled.
     pub server: u64,
 }
 
-/// How a node stands.
+/// State of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeState {
-    /// The round that is on; that of [`JOINING`](crate::spec::JOINING) before the first.
+    /// Current round. Before the first round its number is [`JOINING`](crate::spec::JOINING).
     pub round: Round,
-    /// Bytes held, without what travels; the master's are few.
+    /// Bytes held, without messages; 0 for the master, which holds few.
     pub memory: u64,
-    /// How long a worker has waited since it began.
+    /// Time that a worker has waited since its start.
     pub waited: Waited,
 }
 
-/// How long a worker had nothing to do, or several together.
+/// Time without work, of one worker or the sum over several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waited {
-    /// Until rows came or servers had done something: what asking [ahead](Setup::prefetch) does not hide.
+    /// Waiting for rows or acknowledgements of servers, as far as [prefetching](Setup::prefetch) does not
+    /// hide it.
     pub servers: Duration,
-    /// Until a round had ended and the next began: for the slowest worker, and for the servers to make their rows.
+    /// Waiting for the next round: for the slowest worker, and for servers to update their rows.
     pub master: Duration,
 }
 
 impl Waited {
-    /// As much more.
+    /// Adds other times; saturates.
     pub fn add(&mut self, more: &Self) {
         self.servers = self.servers.saturating_add(more.servers);
         self.master = self.master.saturating_add(more.master);
     }
 }
 
-/// What a role asks its node for.
+/// Connection of a role to its endpoint.
 pub trait Port {
-    /// Makes a request.
+    /// Sends a request.
     ///
     /// # Errors
-    /// [`Overloaded`]: again when the peer is ready.
+    /// [`Overloaded`]: the request can be sent again when the peer is ready.
     fn ask(
         &mut self,
         peer: NodeId,
@@ -203,10 +216,10 @@ pub trait Port {
         draft: MessageBuf,
     ) -> Result<RequestId, Overloaded>;
 
-    /// Answers one.
+    /// Replies to a request.
     fn reply(&mut self, reply_to: ReplyHandle, draft: MessageBuf);
 
-    /// Says that one is not done, and why.
+    /// Rejects a request, with a reason.
     fn reject(&mut self, reply_to: ReplyHandle, draft: MessageBuf);
 }
 
@@ -229,94 +242,94 @@ impl Port for Context<'_> {
     }
 }
 
-/// Why a node has given up.
+/// A fatal error of a node.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum Failed {
-    /// The job cannot be divided so.
+    /// The run cannot be divided as configured.
     #[error(transparent)]
     InvalidConfig(#[from] ConfigError),
-    /// A shard cannot be.
+    /// A shard cannot be made.
     #[error(transparent)]
     Shard(#[from] ShardError),
     /// Documents cannot be read.
     #[error("shard {shard}: {why}")]
     Documents {
-        /// Which.
+        /// The shard.
         shard: u16,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// A server has sent what does not fit.
+    /// The reply of a server does not fit a shard.
     #[error(transparent)]
     Answer(#[from] AnswerError),
-    /// Rows that cannot be.
+    /// A request does not fit the rows of a server.
     #[error(transparent)]
     Rows(#[from] RequestError),
-    /// A message that does not fit.
-    #[error("{peer} has sent what makes no sense now: {what}")]
+    /// A message does not fit the state of this node.
+    #[error("unexpected message from {peer}: {what}")]
     Message {
-        /// Who.
+        /// Sender of the message.
         peer: NodeId,
-        /// What.
+        /// Content of the message.
         what: String,
     },
-    /// A request that a peer has not done.
-    #[error("{peer} has refused: {why}")]
+    /// A peer has rejected a request.
+    #[error("{peer} rejected a request: {why}")]
     Refused {
-        /// Who.
+        /// The peer.
         peer: NodeId,
-        /// Why.
+        /// Reason that the peer gave.
         why: String,
     },
-    /// A request of which nobody knows.
-    #[error("a request to {peer} came to nothing: {why}")]
+    /// The outcome of a request is unknown.
+    #[error("a request to {peer} has no known outcome: {why}")]
     Unknown {
-        /// To whom.
+        /// The peer.
         peer: NodeId,
-        /// Why.
+        /// Reason.
         why: String,
     },
-    /// A node is not of this run.
-    #[error("{peer} does not fit: {why}")]
+    /// A node belongs to another run.
+    #[error("{peer} does not belong to this run: {why}")]
     IncompatiblePeer {
-        /// Who.
+        /// The node.
         peer: NodeId,
-        /// Why.
+        /// The difference.
         why: String,
     },
-    /// A node has given up, and said why.
-    #[error("{peer} has given up: {why}")]
+    /// Another node has failed.
+    #[error("{peer} failed: {why}")]
     PeerFailed {
-        /// Who.
+        /// The node.
         peer: NodeId,
-        /// Why.
+        /// Reason that the node gave.
         why: String,
     },
-    /// A node has ended before its time.
-    #[error("{peer} has ended")]
+    /// Another node has ended before the run was over.
+    #[error("{peer} ended before the run was over")]
     PeerClosed {
-        /// Who.
+        /// The node.
         peer: NodeId,
     },
-    /// A run that has gone back again and again.
-    #[error("the run has gone back {attempts} times without an epoch done: look why nodes end")]
+    /// The run was restarted too often.
+    #[error("restarted {attempts} times without completing an epoch: check why nodes are exiting")]
     Attempts {
-        /// How often.
+        /// Number of attempts.
         attempts: u32,
     },
-    /// A snapshot that cannot be used.
+    /// A snapshot cannot be used.
     #[error("snapshot {name}: {why}")]
     Snapshot {
-        /// Its name.
+        /// Name of the snapshot.
         name: String,
-        /// Why.
+        /// Reason.
         why: String,
     },
 }
 
-/// The reply to a request that was done; none where the peer knows nothing of it, as it is of another attempt or has
-/// started anew: the run goes back then, and nobody wants it.
+/// Returns the reply to a request. `None` if the peer is in another attempt, or has been restarted:
+/// the run restarts then, and the reply is not needed.
 fn outcome(request: RequestId, outcome: Outcome) -> Result<Option<lda_transport::Frame>, Failed> {
     let peer = request.peer;
     match outcome {
@@ -332,10 +345,10 @@ fn outcome(request: RequestId, outcome: Outcome) -> Result<Option<lda_transport:
     }
 }
 
-/// What is said of a request that comes at a wrong time.
+/// Body of a rejection of a request that came at a wrong time.
 const NOT_NOW: [u8; 1] = [0];
 
-/// Says that a request is not done: not at this time, or why never.
+/// Rejects a request: because it came at a wrong time, or with an error.
 fn reject(port: &mut dyn Port, reply_to: ReplyHandle, why: Option<&Failed>) {
     let why = why.map_or(NOT_NOW.to_vec(), |why| why.to_string().into_bytes());
     port.reject(reply_to, MessageBuf::from(&why[..]));

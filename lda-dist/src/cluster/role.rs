@@ -1,4 +1,4 @@
-//! Whichever role a node has.
+//! Role of a node: master, server or worker.
 
 use std::time::Duration;
 
@@ -12,20 +12,21 @@ use super::{
     Waited, Worker,
 };
 
-/// A node of a run, whichever role its number gives it.
+/// Role of a node, which follows from its number.
 #[derive(Debug)]
 pub enum Role<T: TopicIndex, D> {
     /// Node 0.
     Master(Box<Master>),
-    /// One of those that follow.
+    /// Nodes 1 to M.
     Server(Box<ServerNode<T>>),
-    /// One of the rest.
+    /// The other nodes.
     Worker(Box<Worker<T, D>>),
 }
 
 impl<T: TopicIndex, D: Documents> Role<T, D> {
-    /// Of node `id`; only workers read `documents`. Without a `snapshot_writer` nothing is kept, and a run that goes back begins
-    /// again; with one it goes on from what its storage has of this run already.
+    /// The role of node `id`. Only workers read `documents`. Without a `snapshot_writer` no checkpoints
+    /// are written, and a restart goes back to the beginning; with one the run goes on from the
+    /// checkpoint of this run in its storage, if there is one.
     pub fn new(
         setup: Setup,
         id: NodeId,
@@ -43,7 +44,7 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         }
     }
 
-    /// As a number for [`Identity`](lda_transport::rpc::Identity).
+    /// The role as a number for [`Identity`](lda_transport::rpc::Identity).
     pub fn number(&self) -> u8 {
         match self {
             Self::Master(_) => 0,
@@ -52,7 +53,7 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         }
     }
 
-    /// The node has started.
+    /// Starts the role: the master reads the checkpoint of an earlier run.
     pub fn start(&mut self) {
         let started = match self {
             Self::Master(master) => master.start(),
@@ -61,7 +62,7 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         *self.failed_mut() = started.err();
     }
 
-    /// What the endpoint says.
+    /// Processes an event of the endpoint.
     pub fn act(&mut self, action: Action, port: &mut dyn Port) {
         if self.failed().is_some() {
             return;
@@ -71,7 +72,7 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
                 let why = role.explain(&reason);
                 Err(Failed::IncompatiblePeer { peer, why })
             }
-            // Of a peer that is away for a while the endpoint sends again what was lost.
+            // The endpoint retries requests to a peer that is away for a while.
             (action, Self::Master(master)) => master.act(action, port),
             (action, Self::Server(server)) => server.act(action, port),
             (action, Self::Worker(worker)) => worker.act(action, port),
@@ -88,7 +89,7 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         format!("{reason}; this node has registered the aggregates {names:?}, which all nodes need")
     }
 
-    /// The setup that the node was made with.
+    /// Setup of the run.
     pub fn setup(&self) -> &Setup {
         match self {
             Self::Master(master) => master.setup(),
@@ -97,8 +98,8 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         }
     }
 
-    /// Does a piece of the work for which nobody has to be waited for; false where there is none. What was asked before
-    /// should have left by then, so that others work meanwhile.
+    /// Does a piece of work that needs no further message; returns whether there was any. Requests that
+    /// wait should be sent before, so that other nodes work at the same time.
     pub fn work(&mut self, port: &mut dyn Port) -> bool {
         let Self::Worker(worker) = self else { return false };
         if worker.failed.is_some() {
@@ -109,8 +110,9 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         worked != Ok(false)
     }
 
-    /// The node has to end: the epoch that is on comes to its end, its topics are kept, and then it is
-    /// [told](Self::stopped) to go. Others wait for it to come again; where it is the master all of them end.
+    /// Asks for the end of this node: the current epoch is completed, its topics are written, and then
+    /// the node is [released](Self::stopped). The other nodes wait for it to come back; if it is the
+    /// master, all nodes end.
     pub fn stop(&mut self, port: &mut dyn Port) {
         match self {
             Self::Master(master) => master.stop(port),
@@ -119,7 +121,8 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         }
     }
 
-    /// The epoch that the run goes on from when it is begun again, if this node has finished because it was stopped.
+    /// The epoch from which the run goes on when it is started again, if this node has finished because
+    /// it was stopped.
     pub fn stopped(&self) -> Option<u32> {
         match self {
             Self::Master(master) => master.stopped(),
@@ -128,7 +131,7 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         }
     }
 
-    /// How the node stands: for those who look after it.
+    /// State of the node, for monitoring.
     pub fn state(&self) -> NodeState {
         match self {
             Self::Master(master) => {
@@ -139,7 +142,7 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         }
     }
 
-    /// How far the node has come.
+    /// Progress of the node.
     pub fn phase(&self) -> Phase {
         match self {
             Self::Master(master) => master.phase(),
@@ -148,14 +151,14 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         }
     }
 
-    /// The node has waited so long until something came.
+    /// Adds time in which the node waited for messages.
     pub fn waited(&mut self, time: Duration) {
         if let Self::Worker(worker) = self {
             worker.waited(time);
         }
     }
 
-    /// A node is gone for good, which is told whether or not the endpoint has known it.
+    /// Notes that a node has ended for good, whether or not the endpoint has known it.
     pub fn closed(&mut self, peer: NodeId) {
         let needed = match self {
             Self::Master(master) => !master.is_ending(),
@@ -167,7 +170,7 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         }
     }
 
-    /// Whether its work is done.
+    /// Returns whether the work of this node is done.
     pub fn is_finished(&self) -> bool {
         match self {
             Self::Master(master) => master.is_finished(),
@@ -176,7 +179,7 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         }
     }
 
-    /// Why it has given up, if it has.
+    /// The fatal error of this node, if there was one.
     pub fn failed(&self) -> Option<&Failed> {
         match self {
             Self::Master(master) => master.failed.as_ref(),

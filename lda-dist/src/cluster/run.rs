@@ -1,4 +1,4 @@
-//! A role over a transport, on the thread that calls.
+//! Runs a role over a transport, on the calling thread.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,41 +17,45 @@ use super::control::Control;
 use super::{Documents, Failed, MASTER, PATIENCE, Port, Role, Setup, SnapshotWriter};
 use crate::storage::Storage;
 
-/// Bytes of requests that all peers of a node may have underway to it, but for one of each.
-pub const MOST_HELD: u64 = 256 << 20;
-/// How long to hand on the last replies.
+/// Bytes of requests from all peers together that a node holds at most, except one request from
+/// each.
+pub const MAX_HELD_BYTES: u64 = 256 << 20;
+/// Time in which the transport may deliver the last replies.
 const LAST: Duration = Duration::from_secs(10);
-/// How long a node does not see that it has to end.
+/// Interval at which a node checks whether it has to stop.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Why a node has ended before its time.
+/// Why a node ended before the run was over.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// Its role has given up.
+    /// The role has failed.
     #[error(transparent)]
     Role(#[from] Failed),
-    /// Its transport has.
+    /// The transport has failed.
     #[error(transparent)]
     Transport(#[from] ReceiveError),
-    /// It was asked to end before the last epoch, and has: a run that is begun again goes on from there.
+    /// The node was stopped before the last epoch. A run that is started again goes on from there.
     #[error("stopped: begun again, the run goes on from topics of epoch {kept}{}", if *kept == 0 { ", the first ones" } else { "" })]
     Stopped {
-        /// The last epoch that all workers have kept; 0 if none, and then the run begins anew.
+        /// The last epoch that all workers have written; 0 if none, then the run starts from the
+        /// beginning.
         kept: u32,
     },
 }
 
-/// Runs a node until the run is finished, and gives its role back: the master's has C_k, a server's rows of words, a
-/// worker's the topics of its documents. `watch` is called whenever something has come, and may take the master's
-/// [reports](super::Master::report).
+/// Runs a node until the run is finished, and returns its role: the master has C_k, a server its
+/// rows, a worker the topics of its documents. `watch` is called after every event, and may take
+/// the master's [reports](super::Master::report).
 ///
-/// Sampling is done on this thread, between messages. A node on several threads has several shards, and as many nodes.
+/// Sampling runs on this thread, between messages. To use several threads, run several nodes, each
+/// with shards of its own.
 ///
-/// A node that has closed may come again, and the run goes on; if it does not within `patience`, the run ends.
+/// A node that has closed may come back, and the run continues; if it does not within `patience`,
+/// the run ends.
 ///
-/// Once `stop` says so the node [has to end](Role::stop): as soon as the epoch that is on is done and its topics are
-/// kept.
+/// Once `stop` is true the node [stops](Role::stop) as soon as the current epoch is completed and
+/// its topics are written.
 ///
 /// # Errors
 /// [`RunError`]. The transport is closed then too.
@@ -88,27 +92,28 @@ impl Drop for CloseOnDrop<'_> {
     }
 }
 
-/// What an endpoint of such a node keeps to.
+/// Configuration of the endpoint of such a node.
 ///
-/// A node samples on the thread that speaks for it, and may be silent as long as a request may take. Who is gone the
-/// transport says.
+/// A node samples on the thread that sends its messages, so it may be silent as long as a request
+/// may take. The transport reports nodes that are gone.
 ///
-/// All peers together may have [`MOST_HELD`] bytes of requests underway to it, but for one request each, which may have
-/// more: with a thousand workers that is what a server has to hold of what they ask, and not a thousand times as much
-/// as of one.
+/// All peers together may have [`MAX_HELD_BYTES`] bytes of requests in flight to the node, except
+/// one request from each, which may be larger. So a server with a thousand workers does not hold a
+/// thousand times the requests of one.
 pub fn config(setup: &Setup, identity: Identity) -> Config {
     let default = Config::new(identity);
     let peers = u64::from(setup.options.servers) + u64::from(setup.workers);
-    let bytes = (MOST_HELD / peers.max(1)).clamp(1, default.window.bytes);
+    let bytes = (MAX_HELD_BYTES / peers.max(1)).clamp(1, default.window.bytes);
     let window = Window { bytes, ..default.window };
     Config { silence_timeout: PATIENCE, window, ..default }
 }
 
-/// Runs all nodes as threads of this process, and gives their roles back, the master's first; `watch` is called with
-/// that one.
+/// Runs all nodes as threads of this process, and returns their roles, the master's first. `watch`
+/// is called with the master.
 ///
-/// With a storage the run begins at what it has of this run, and keeps topics there as [`Setup::checkpoint_every`] says. Once
-/// `stop` says so all nodes [have to end](Role::stop): as soon as the epoch that is on is done and its topics are kept.
+/// With a storage, the run goes on from the checkpoint of this run in it, and writes checkpoints as
+/// [`Setup::checkpoint_every`] says. Once `stop` is true all nodes [stop](Role::stop) as soon as
+/// the current epoch is completed and its topics are written.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -139,7 +144,7 @@ pub fn config(setup: &Setup, identity: Identity) -> Config {
 /// };
 /// let ended = run_local::<u16, _>(&setup, &documents, Some(&storage), Some(&stop), watch);
 /// let Err(RunError::Stopped { kept }) = ended else { panic!("{ended:?}") };
-/// // Begun again, it goes on from there.
+/// // Started again, it goes on from there.
 /// let mut epochs = Vec::new();
 /// let nodes = run_local::<u16, _>(&setup, &documents, Some(&storage), None, |role| {
 ///     if let Role::Master(master) = role {
@@ -152,10 +157,10 @@ pub fn config(setup: &Setup, identity: Identity) -> Config {
 /// ```
 ///
 /// # Errors
-/// Why the first of them has given up, which the others follow; or [`RunError::Stopped`].
+/// The error of the first node that failed, which caused the others'; or [`RunError::Stopped`].
 ///
 /// # Panics
-/// If a thread does.
+/// If a thread panics.
 pub fn run_local<T: TopicIndex, D: Documents + Clone + Send + Sync>(
     setup: &Setup,
     documents: &D,
@@ -185,7 +190,7 @@ pub(crate) fn run_threads<T: TopicIndex, D: Documents + Clone + Send + Sync>(
     let mut transports = local::mesh(nodes, &local::Options::default());
     let node = |transport: &mut local::Local, watch: &mut dyn FnMut(&mut Role<T, D>)| {
         let snapshot_writer = storage.map(|storage| SnapshotWriter::beside(Arc::clone(storage)));
-        // The master ends, and with it all others.
+        // The master stops, and with it all other nodes.
         let stop = stop.filter(|_| transport.id() == MASTER);
         let mut role = Role::new(setup.clone(), transport.id(), documents.clone(), snapshot_writer);
         let (number, configuration) = (role.number(), setup.fingerprint());
@@ -380,7 +385,7 @@ mod tests {
         assert_eq!(few, Config::new(identity).window);
         let many = window(20, 1000);
         assert_eq!(many.requests, few.requests);
-        assert!(many.bytes * 1020 <= MOST_HELD && many.bytes * 2040 > MOST_HELD);
+        assert!(many.bytes * 1020 <= MAX_HELD_BYTES && many.bytes * 2040 > MAX_HELD_BYTES);
         assert_eq!(window(u32::MAX, u32::MAX).bytes, 1);
     }
 }

@@ -234,7 +234,7 @@ impl Setup {
         NodeId(1 + self.options.servers + worker)
     }
 
-    /// What all trips of partitions have in common.
+    /// Inputs that all trips of partitions share.
     pub(super) fn trip<'a>(&'a self, placement: &'a Placement) -> TripContext<'a> {
         TripContext { spec: &self.spec, options: &self.options, placement }
     }
