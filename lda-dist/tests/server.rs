@@ -11,7 +11,7 @@ use lda_dist::request::{self, HeadError, Kind, RequestHeader, put_routes, size_o
 use lda_dist::route::Route;
 use lda_dist::row_store::RowStoreError;
 use lda_dist::server::{RequestError, Server};
-use lda_dist::shard::{AnswerError, Shard, ShardError};
+use lda_dist::shard::{AnswerError, Shard, ShardDocuments, ShardError};
 use lda_dist::spec::{JOINING, ModelSpec, Round};
 use lda_dist::sync::SyncMode;
 use lda_dist::wire::{Document, PushCode, RowCode, WireError};
@@ -52,7 +52,8 @@ fn both() -> Both {
     let corpus = Corpus::from_tokens(documents).unwrap();
     let spec = ModelSpec::new(TOPICS, 8, 0.3.into(), 0.1, 1).unwrap();
     let placement = Placement::new(Partitioner::Range, &[1; 8], 1, 1).unwrap();
-    let shard = Shard::new(&spec, Hybrid::default(), &placement, 3, &corpus, 0..12, 0).unwrap();
+    let documents = ShardDocuments { corpus: &corpus, range: 0..12, first: 0 };
+    let shard = Shard::new(&spec, Hybrid::default(), &placement, 3, documents).unwrap();
     let mut server = Server::new(&spec, &options(), JOIN, [slice(0..TOPICS)]);
     let mut join = Vec::new();
     shard.join(&spec, &placement, 0, JOIN, &mut join);
@@ -417,10 +418,11 @@ fn topic_ids_beyond_16_bits_are_encoded() {
     let spec = ModelSpec::new(65_537, 2, 0.1.into(), 0.1, 0).unwrap();
     let corpus = Corpus::from_tokens([vec![0, 1]]).unwrap();
     let placement = Placement::new(Partitioner::Range, &[1; 2], 1, 1).unwrap();
+    let documents = ShardDocuments { corpus: &corpus, range: 0..1, first: 0 };
     let refused =
-        Shard::<u16>::new(&spec, Hybrid::default(), &placement, 0, &corpus, 0..1, 0).unwrap_err();
+        Shard::<u16>::new(&spec, Hybrid::default(), &placement, 0, documents.clone()).unwrap_err();
     assert_eq!(refused, ShardError::Topics { topics: 65_537, most: 65_536 });
-    assert!(Shard::<u32>::new(&spec, Hybrid::default(), &placement, 0, &corpus, 0..1, 0).is_ok());
+    assert!(Shard::<u32>::new(&spec, Hybrid::default(), &placement, 0, documents).is_ok());
 }
 
 /// Each server of a split word has some of the topics.

@@ -63,7 +63,7 @@ use crate::partition_sampler::{PartitionSampler, RoundContext};
 use crate::placement::{DocumentLengths, Placement, WordStats};
 use crate::plan::{cut, group, place};
 use crate::server::Server;
-use crate::shard::Shard;
+use crate::shard::{Shard, ShardDocuments};
 use crate::spec::{ModelSpec, Round};
 use crate::stats::Bytes;
 use crate::trip::TripContext;
@@ -107,8 +107,8 @@ impl<T: TopicIndex> InProcess<T> {
         let firsts = cut(corpus, shards)?;
         let placement = place(spec, options, &WordStats::of(corpus), DocumentLengths::of(corpus))?;
         let shards = (0..shards).zip(firsts.windows(2)).map(|(number, ends)| {
-            let documents = ends[0]..ends[1];
-            Shard::new(spec, options.hybrid, &placement, number, corpus, documents, 0)
+            let documents = ShardDocuments { corpus, range: ends[0]..ends[1], first: 0 };
+            Shard::new(spec, options.hybrid, &placement, number, documents)
         });
         let shards = shards.collect::<Result<Vec<Shard<T>>, _>>()?;
         let of_server = |server: u32| {

@@ -24,14 +24,11 @@ mod error;
 mod long;
 mod part;
 mod sampling;
+mod source;
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
-use lda_core::Corpus;
 use lda_core::counts::{Density, Rows, TopicIndex};
-use lda_core::layout::{greedy_partition, ranges_for};
-use lda_core::random::{Purpose, StreamKey};
 
 use crate::config::Hybrid;
 use crate::placement::Placement;
@@ -41,9 +38,11 @@ use crate::sync::SyncMode;
 use crate::wire::RowCode;
 
 pub use error::{AnswerError, RestoreError, ShardError};
-use long::{Long, Token};
+use long::Long;
 use part::PartitionTokens;
 pub use sampling::{Plan, TransferStats};
+pub use source::ShardDocuments;
+use source::{Source, Tokens, ranges};
 
 /// Part of the documents.
 #[derive(Debug)]
@@ -73,23 +72,20 @@ pub struct Shard<T: TopicIndex> {
 
 impl<T: TopicIndex> Shard<T> {
     /// A shard of some documents of a corpus. `hybrid` decides which of them WarpLDA samples.
-    /// `first` is the number of the corpus' first document in the whole run, on which the first
-    /// topics depend: they are the ones that a run in one process starts with.
     ///
     /// # Errors
     /// [`ShardError`].
     ///
     /// # Panics
-    /// If `documents` is out of range, or if the placement is for another vocabulary.
+    /// If the range of documents is not within the corpus, or if the placement is for another vocabulary.
     pub fn new(
         spec: &ModelSpec,
         hybrid: Hybrid,
         placement: &Placement,
         number: u16,
-        corpus: &Corpus,
-        documents: Range<usize>,
-        first: u64,
+        documents: ShardDocuments<'_>,
     ) -> Result<Self, ShardError> {
+        let corpus = documents.corpus;
         if corpus.num_words() != spec.words() as usize {
             return Err(ShardError::Words { found: corpus.num_words(), expected: spec.words() });
         }
@@ -98,9 +94,9 @@ impl<T: TopicIndex> Shard<T> {
             return Err(ShardError::Topics { topics, most });
         }
         assert_eq!(placement.num_words(), corpus.num_words(), "words of another vocabulary");
-        let source = Source { spec, placement, corpus, documents, first };
-        let (long, short): (Vec<u32>, Vec<u32>) = (0..source.documents.len() as u32)
-            .partition(|&local| hybrid.is_long(source.length(local)));
+        let source = Source { spec, placement, documents };
+        let (long, short): (Vec<u32>, Vec<u32>) =
+            (0..source.num_documents()).partition(|&local| hybrid.is_long(source.length(local)));
         let short = ranges(&short, |local| source.length(local));
         let long = ranges(&long, |local| source.length(local));
         let order: Vec<u32> = short.concat();
@@ -261,102 +257,4 @@ impl<T: TopicIndex> Shard<T> {
         }
         self.rows.adapt();
     }
-}
-
-/// Documents that a shard is made from. They are named by their index in `documents`.
-struct Source<'a> {
-    spec: &'a ModelSpec,
-    placement: &'a Placement,
-    corpus: &'a Corpus,
-    documents: Range<usize>,
-    /// Number of the corpus' first document in the whole run.
-    first: u64,
-}
-
-/// A range of long documents: their lengths and their tokens.
-type LongRange<T> = (Vec<u32>, Vec<Token<T>>);
-
-/// Tokens of a shard: those of short documents by partition, those of long ones by range.
-struct Tokens<T> {
-    parts: Vec<PartitionTokens<T>>,
-    long: Vec<LongRange<T>>,
-}
-
-impl Source<'_> {
-    fn length(&self, local: u32) -> u64 {
-        self.corpus.doc_length(self.documents.start + local as usize)
-    }
-
-    fn lengths(&self, documents: &[u32]) -> Vec<u32> {
-        documents.iter().map(|&local| self.length(local) as u32).collect()
-    }
-
-    fn first_topics<T: TopicIndex>(&self, local: u32) -> impl Iterator<Item = (u32, T)> {
-        first_topics(self.spec, self.corpus, self.documents.start + local as usize, self.first)
-    }
-
-    /// Makes the tokens. Partitions have all words of the shard, also those of long documents.
-    fn tokens<T: TopicIndex>(
-        &self,
-        short: &[u32],
-        long: &[Vec<u32>],
-    ) -> Result<Tokens<T>, ShardError> {
-        let placement = self.placement;
-        // (word, document, topic). Documents are in order, and the sort by word is stable.
-        let mut tokens: Vec<Vec<(u32, u32, T)>> = vec![Vec::new(); placement.num_partitions()];
-        for (place, &local) in (0..).zip(short) {
-            for (word, topic) in self.first_topics(local) {
-                tokens[placement.partition(word) as usize].push((word, place, topic));
-            }
-        }
-        let mut long_words: Vec<Vec<u32>> = vec![Vec::new(); placement.num_partitions()];
-        let mut of_range = |range: &Vec<u32>| {
-            let mut tokens: Vec<Token<T>> = Vec::new();
-            for (place, &local) in (0..).zip(range) {
-                for (word, topic) in self.first_topics(local) {
-                    let partition = placement.partition(word);
-                    tokens.push((partition as u16, word, place, topic));
-                    let words = &mut long_words[partition as usize];
-                    if words.last() != Some(&word) {
-                        words.push(word);
-                    }
-                }
-            }
-            (self.lengths(range), tokens)
-        };
-        let long: Vec<LongRange<T>> = long.iter().map(&mut of_range).collect();
-        let parts = tokens.into_iter().zip(long_words);
-        let parts = parts.map(|(tokens, also)| PartitionTokens::new(tokens, also));
-        Ok(Tokens { parts: parts.collect::<Result<_, _>>()?, long })
-    }
-}
-
-/// Words of a document, each as often as it occurs, with their first topics. `first` is the number
-/// of the corpus' first document in the whole run.
-fn first_topics<'a, T: TopicIndex>(
-    spec: &ModelSpec,
-    corpus: &'a Corpus,
-    document: usize,
-    first: u64,
-) -> impl Iterator<Item = (u32, T)> + use<'a, T> {
-    let (purpose, block) = (Purpose::Initialise, first + document as u64);
-    let key = StreamKey { seed: spec.seed(), epoch: 0, pass: 0, block, purpose };
-    let (mut stream, topics) = (key.stream(), spec.topics());
-    let words = corpus.document(document).iter();
-    words
-        .flat_map(|(word, count)| (0..count).map(move |_| word))
-        .map(move |word| (word, T::new(stream.below(topics))))
-}
-
-/// Cuts documents into ranges as `lda_core::layout` does, so that the rows of a range fit into a
-/// cache.
-fn ranges(documents: &[u32], length: impl Fn(u32) -> u64) -> Vec<Vec<u32>> {
-    if documents.is_empty() {
-        return Vec::new();
-    }
-    let lengths = documents.iter().map(|&document| length(document));
-    let ranges = greedy_partition(lengths.clone(), ranges_for(lengths.sum()));
-    let named =
-        |range: Vec<u32>| range.into_iter().rev().map(|at| documents[at as usize]).collect();
-    ranges.into_iter().map(named).collect()
 }

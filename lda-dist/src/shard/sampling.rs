@@ -296,6 +296,7 @@ fn add(own: &mut [i32], outcome: Outcome) {
 mod tests {
     use lda_core::Corpus;
 
+    use super::super::ShardDocuments;
     use super::*;
     use crate::config::Hybrid;
     use crate::placement::{Partitioner, Placement};
@@ -313,8 +314,8 @@ mod tests {
         let hybrid = Hybrid { short_length: 300, mh_steps: 2 };
         let round = Round { epoch: 1, number: 0, attempt: 0 };
         let run = |is_early: bool| {
-            let mut shard =
-                Shard::<u16>::new(&spec, hybrid, &placement, 0, &corpus, 0..2, 0).unwrap();
+            let documents = ShardDocuments { corpus: &corpus, range: 0..2, first: 0 };
+            let mut shard = Shard::<u16>::new(&spec, hybrid, &placement, 0, documents).unwrap();
             // Make proposals differ from the topics.
             let mut kept = shard.topics();
             let of_long = kept[300..].iter_mut().enumerate();

@@ -6,7 +6,7 @@ use lda_dist::config::Hybrid;
 use lda_dist::config::{ConfigError, Options, Routing};
 use lda_dist::in_process::InProcess;
 use lda_dist::placement::{Partitioner, Placement};
-use lda_dist::shard::{RestoreError, Shard};
+use lda_dist::shard::{RestoreError, Shard, ShardDocuments};
 use lda_dist::spec::ModelSpec;
 
 use super::{check_counts, corpus, hash, spec, topics};
@@ -105,7 +105,8 @@ fn a_checkpoint_restores_a_shard() {
     for hybrid in HYBRIDS {
         let shard = |partitions| {
             let placement = Placement::new(Partitioner::Range, &costs, partitions, 1).unwrap();
-            Shard::<u16>::new(&spec, hybrid, &placement, 0, &corpus, 5..35, 0).unwrap()
+            let documents = ShardDocuments { corpus: &corpus, range: 5..35, first: 0 };
+            Shard::<u16>::new(&spec, hybrid, &placement, 0, documents).unwrap()
         };
         let (mut one, mut other) = (shard(4), shard(7));
         // Topics follow from the documents, not from the placement of words.

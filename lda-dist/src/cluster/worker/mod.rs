@@ -22,7 +22,7 @@ use super::{
 use crate::partition_sampler::PartitionSampler;
 use crate::placement::{DocumentLengths, WordStats};
 use crate::plan::place;
-use crate::shard::Shard;
+use crate::shard::{Shard, ShardDocuments};
 use crate::spec::{JOINING, Round};
 
 use attempt::Attempt;
@@ -348,9 +348,9 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 .documents
                 .read(number)
                 .map_err(|error| Failed::Documents { shard: number, why: error.to_string() })?;
-            let all = 0..corpus.num_documents();
-            let hybrid = options.hybrid;
-            let mut shard = Shard::new(spec, hybrid, &placement, number, &corpus, all, first)?;
+            let range = 0..corpus.num_documents();
+            let documents = ShardDocuments { corpus: &corpus, range, first };
+            let mut shard = Shard::new(spec, options.hybrid, &placement, number, documents)?;
             if epoch > 0 {
                 self.storage.restore(setup, &mut shard, epoch)?;
             }

@@ -1,0 +1,130 @@
+//! Tokens of a shard's documents, with which a shard is made.
+
+use std::ops::Range;
+
+use lda_core::Corpus;
+use lda_core::counts::TopicIndex;
+use lda_core::layout::{greedy_partition, ranges_for};
+use lda_core::random::{Purpose, StreamKey};
+
+use super::ShardError;
+use super::long::Token;
+use super::part::PartitionTokens;
+use crate::placement::Placement;
+use crate::spec::ModelSpec;
+
+/// Documents of a shard.
+#[derive(Clone, Debug)]
+pub struct ShardDocuments<'a> {
+    /// Corpus that contains the documents.
+    pub corpus: &'a Corpus,
+    /// The documents.
+    pub range: Range<usize>,
+    /// Number of the corpus' first document in the whole run. The first topics depend on it: they
+    /// are the ones with which a run in one process starts.
+    pub first: u64,
+}
+
+/// Documents from which a shard is made. They are named by their index in the range.
+pub(super) struct Source<'a> {
+    pub spec: &'a ModelSpec,
+    pub placement: &'a Placement,
+    pub documents: ShardDocuments<'a>,
+}
+
+/// A range of long documents: their lengths and their tokens.
+type LongRange<T> = (Vec<u32>, Vec<Token<T>>);
+
+/// Tokens of a shard: those of short documents by partition, those of long ones by range.
+pub(super) struct Tokens<T> {
+    pub parts: Vec<PartitionTokens<T>>,
+    pub long: Vec<LongRange<T>>,
+}
+
+impl Source<'_> {
+    /// Number of documents.
+    pub fn num_documents(&self) -> u32 {
+        self.documents.range.len() as u32
+    }
+
+    /// Number of tokens of a document.
+    pub fn length(&self, local: u32) -> u64 {
+        let ShardDocuments { corpus, range, .. } = &self.documents;
+        corpus.doc_length(range.start + local as usize)
+    }
+
+    /// Numbers of tokens of some documents.
+    pub fn lengths(&self, documents: &[u32]) -> Vec<u32> {
+        documents.iter().map(|&local| self.length(local) as u32).collect()
+    }
+
+    fn first_topics<T: TopicIndex>(&self, local: u32) -> impl Iterator<Item = (u32, T)> {
+        let ShardDocuments { corpus, range, first } = &self.documents;
+        first_topics(self.spec, corpus, range.start + local as usize, *first)
+    }
+
+    /// Makes the tokens. Partitions have all words of the shard, also those of long documents.
+    pub fn tokens<T: TopicIndex>(
+        &self,
+        short: &[u32],
+        long: &[Vec<u32>],
+    ) -> Result<Tokens<T>, ShardError> {
+        let placement = self.placement;
+        // (word, document, topic). Documents are in order, and the sort by word is stable.
+        let mut tokens: Vec<Vec<(u32, u32, T)>> = vec![Vec::new(); placement.num_partitions()];
+        for (place, &local) in (0..).zip(short) {
+            for (word, topic) in self.first_topics(local) {
+                tokens[placement.partition(word) as usize].push((word, place, topic));
+            }
+        }
+        let mut long_words: Vec<Vec<u32>> = vec![Vec::new(); placement.num_partitions()];
+        let mut of_range = |range: &Vec<u32>| {
+            let mut tokens: Vec<Token<T>> = Vec::new();
+            for (place, &local) in (0..).zip(range) {
+                for (word, topic) in self.first_topics(local) {
+                    let partition = placement.partition(word);
+                    tokens.push((partition as u16, word, place, topic));
+                    let words = &mut long_words[partition as usize];
+                    if words.last() != Some(&word) {
+                        words.push(word);
+                    }
+                }
+            }
+            (self.lengths(range), tokens)
+        };
+        let long: Vec<LongRange<T>> = long.iter().map(&mut of_range).collect();
+        let parts = tokens.into_iter().zip(long_words);
+        let parts = parts.map(|(tokens, also)| PartitionTokens::new(tokens, also));
+        Ok(Tokens { parts: parts.collect::<Result<_, _>>()?, long })
+    }
+}
+
+/// Words of a document, each as often as it occurs, with their first topics. `first` is the number
+/// of the corpus' first document in the whole run.
+fn first_topics<'a, T: TopicIndex>(
+    spec: &ModelSpec,
+    corpus: &'a Corpus,
+    document: usize,
+    first: u64,
+) -> impl Iterator<Item = (u32, T)> + use<'a, T> {
+    let (purpose, block) = (Purpose::Initialise, first + document as u64);
+    let key = StreamKey { seed: spec.seed(), epoch: 0, pass: 0, block, purpose };
+    let (mut stream, topics) = (key.stream(), spec.topics());
+    let words = corpus.document(document).iter();
+    words
+        .flat_map(|(word, count)| (0..count).map(move |_| word))
+        .map(move |word| (word, T::new(stream.below(topics))))
+}
+
+/// Cuts documents into ranges as `lda_core::layout` does, so that the rows of a range fit into a
+/// cache.
+pub(super) fn ranges(documents: &[u32], length: impl Fn(u32) -> u64) -> Vec<Vec<u32>> {
+    if documents.is_empty() {
+        return Vec::new();
+    }
+    let lengths = documents.iter().map(|&document| length(document));
+    let ranges = greedy_partition(lengths.clone(), ranges_for(lengths.sum()));
+    let named =
+        |range: Vec<u32>| range.into_iter().rev().map(|at| documents[at as usize]).collect();
+    ranges.into_iter().map(named).collect()
+}
