@@ -29,11 +29,11 @@
 //! [assigned](Setup::assignment). The results are those of [`in_process`](crate::in_process) to the
 //! bit, for any number of workers and any order of messages.
 //!
-//! With a [staleness](Options::staleness) the first rounds start together, and each round that ends
-//! starts the one after the last open round. Workers continue while servers update their rows and
-//! the master adds the totals, so a worker that is slow for a short time delays no other. The bound
-//! is also the exact staleness: counts are always that many rounds old, so results do not depend on
-//! which worker was slow. [`sync`](crate::sync) has the rules.
+//! With a [staleness](crate::config::Options::staleness) the first rounds start together, and each
+//! round that ends starts the one after the last open round. Workers continue while servers update
+//! their rows and the master adds the totals, so a worker that is slow for a short time delays no
+//! other. The bound is also the exact staleness: counts are always that many rounds old, so results
+//! do not depend on which worker was slow. [`sync`](crate::sync) has the rules.
 //!
 //! # Failures
 //!
@@ -52,8 +52,8 @@
 //! # Bounds
 //!
 //! The memory of a node is bounded however slow the others are, also with hot words and long
-//! documents. With W workers, S shards, partitions whose rows take at most R bytes, and
-//! a = [`prefetch`](Setup::prefetch):
+//! documents. With W workers, S shards, partitions whose rows take at most R bytes, and a =
+//! [`prefetch`](Setup::prefetch):
 //!
 //! | | at most |
 //! |---|---|
@@ -68,8 +68,8 @@
 //! | a row | 8 bytes for each of its min(K, C_w) topics; 1.5 to 1.7 on kos, after 20 epochs with K = 100 and 1,000 |
 //!
 //! More partitions make R smaller, and with it all of these. [`Report::memory`] stays below the
-//! following bytes, with T = 2 or 4 bytes per topic and r = 1 + [staleness](Options::staleness)
-//! rounds that may be open:
+//! following bytes, with T = 2 or 4 bytes per topic and r = 1 +
+//! [staleness](crate::config::Options::staleness) rounds that may be open:
 //!
 //! | | |
 //! |---|---|
@@ -84,8 +84,8 @@
 //! documents, workers hold 18 to 39 % of it and servers 2 to 20 %. A token of a long document takes
 //! 4 + (2 + [M](crate::config::Hybrid::mh_steps)) T bytes, and its document has no row. Not counted
 //! are tables whose size follows from K alone, and at most 64 MiB of decoded rows that a server
-//! caches. The master holds 8 bytes per word and 16 per topic, 32 for each of the
-//! [top words](Setup::top_words), and all rows only if it [collects](Setup::collect_model) them.
+//! caches. The master holds 8 bytes per word and 16 per topic, 32 for each of the [top
+//! words](Setup::top_words), and all rows only if it [collects](Setup::collect_model) them.
 
 mod assignment;
 mod collected_counts;

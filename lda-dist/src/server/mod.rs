@@ -228,7 +228,8 @@ impl<T: TopicIndex> Server<T> {
         self.rounds.push_back(Open { round, version, totals: totals.to_vec() });
     }
 
-    /// Adds all rows after the last round to an aggregate: slices in order, and their words in order.
+    /// Adds all rows, as of the end of the last round, to an aggregate: slices in order, and in a
+    /// slice words in order.
     pub fn aggregate(&self, to: &mut impl Aggregate) {
         self.each_row(|slice, word, row| to.add_row(slice, word, row));
     }

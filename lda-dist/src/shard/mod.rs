@@ -77,7 +77,8 @@ impl<T: TopicIndex> Shard<T> {
     /// [`ShardError`].
     ///
     /// # Panics
-    /// If the range of documents is not within the corpus, or if the placement is for another vocabulary.
+    /// If the range of documents is not within the corpus, or if the placement is for another
+    /// vocabulary.
     pub fn new(
         spec: &ModelSpec,
         hybrid: Hybrid,
