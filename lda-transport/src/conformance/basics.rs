@@ -11,7 +11,7 @@ use crate::transport::{Arrival, NodeId, SendError, Wait};
 /// A wait that is long for a computer and short for a person.
 const MOMENT: Duration = Duration::from_millis(50);
 
-pub fn introductions(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, String> {
+pub fn connections(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, String> {
     for count in [1, 2, 5] {
         let mut nodes = mesh(subject, count, effort)?;
         for (expected, node) in nodes.iter().enumerate() {

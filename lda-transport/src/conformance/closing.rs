@@ -38,7 +38,7 @@ fn expect_all(node: &mut Node, peer: NodeId, frames: u32) -> Result<(), String> 
     }
 }
 
-pub fn handing_on(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, String> {
+pub fn sending_before_close(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, String> {
     let mut nodes = mesh(subject, 2, effort)?;
     let mut second = nodes.pop().expect("two");
     let mut first = nodes.pop().expect("one");

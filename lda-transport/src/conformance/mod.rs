@@ -119,14 +119,14 @@ type Check = fn(&mut dyn Subject, &Effort) -> Result<Outcome, String>;
 
 /// Checks of the transport.
 const CHECKS: [(&str, Check); 10] = [
-    ("peers connect", basics::introductions),
+    ("peers connect", basics::connections),
     ("waits end in time", basics::waiting),
     ("a waker wakes", basics::waking),
     ("frames that cannot be sent are returned", basics::refusals),
     ("order and integrity", traffic::integrity),
     ("seventeen nodes", traffic::many),
     ("a stalled receiver blocks only its senders", flow::backpressure),
-    ("frames that were taken are sent before the close", closing::handing_on),
+    ("frames that were taken are sent before the close", closing::sending_before_close),
     ("a lost peer does not affect the others", closing::loss),
     ("a peer reconnects", closing::rejoining),
 ];

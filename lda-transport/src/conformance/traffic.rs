@@ -48,12 +48,14 @@ struct Stream {
     left: u64,
     /// A frame that the transport did not take yet.
     waiting: Option<Frame>,
+    /// Whether the queue of the peer is full.
+    is_blocked: bool,
 }
 
 impl Stream {
     fn new(seed: u64, from: NodeId, to: NodeId, peer: NodeId, bytes: u64) -> Self {
         let rng = SplitMix64::new(seed ^ u64::from(from.0) << 32 ^ u64::from(to.0) << 48);
-        Self { peer, rng, left: bytes, waiting: None }
+        Self { peer, rng, left: bytes, waiting: None, is_blocked: false }
     }
 
     /// Returns the next frame, in the memory of `buffer`, if there is one. An empty frame counts as
@@ -66,8 +68,30 @@ impl Stream {
         self.left = self.left.saturating_sub(len.max(1) as u64);
         Some(self.rng.frame(buffer, len))
     }
+
+    /// Sends some frames: a few at a time, so that all peers make progress.
+    fn send_some(&mut self, node: &mut Node, longest: usize) -> Result<(), String> {
+        for _ in 0..16 {
+            if self.is_blocked {
+                break;
+            }
+            let frame = match self.waiting.take() {
+                Some(frame) => Some(frame),
+                None => self.next(longest, node.transport.take_buffer()),
+            };
+            let Some(frame) = frame else { break };
+            self.waiting = node.try_send(self.peer, frame)?;
+            self.is_blocked = self.waiting.is_some();
+        }
+        Ok(())
+    }
+
+    fn is_done(&self) -> bool {
+        self.left == 0 && self.waiting.is_none()
+    }
 }
 
+/// Sends and receives at one node until it has exchanged everything with all others.
 fn talk(
     mut node: Node,
     count: usize,
@@ -82,47 +106,17 @@ fn talk(
     let mut received: Vec<Stream> =
         peers.map(|peer| Stream::new(seed, peer, id, peer, bytes)).collect();
     let mut buffer = Vec::new();
-    let mut blocked = vec![false; sent.len()];
     loop {
-        for (stream, blocked) in sent.iter_mut().zip(&mut blocked) {
-            // A few at a time, so that all peers make progress.
-            for _ in 0..16 {
-                if *blocked {
-                    break;
-                }
-                let frame = match stream.waiting.take() {
-                    Some(frame) => Some(frame),
-                    None => stream.next(longest, node.transport.take_buffer()),
-                };
-                let Some(frame) = frame else { break };
-                stream.waiting = node.try_send(stream.peer, frame)?;
-                *blocked = stream.waiting.is_some();
-            }
-        }
+        sent.iter_mut().try_for_each(|stream| stream.send_some(&mut node, longest))?;
         while let Some((peer, frame)) = node.frames.pop_front() {
-            let stream = received.iter_mut().find(|stream| stream.peer == peer);
-            let stream =
-                stream.ok_or_else(|| format!("{id}: a frame from {peer}, which is unknown"))?;
-            let expected = stream
-                .next(longest, buffer)
-                .ok_or_else(|| format!("{id}: more arrived from {peer} than it has sent"))?;
-            if frame != expected {
-                return Err(format!(
-                    "{id}: {frame:?} arrived from {peer}, which has sent {expected:?}"
-                ));
-            }
+            buffer = compare(&mut received, peer, &frame, longest, buffer)
+                .map_err(|reason| format!("{id}: {reason}"))?;
             node.transport.release(frame);
-            buffer = expected.into_vec().unwrap_or_default();
         }
-        let all_sent = sent.iter().all(|stream| stream.left == 0 && stream.waiting.is_none());
-        if all_sent && received.iter().all(|stream| stream.left == 0) {
+        if sent.iter().all(Stream::is_done) && received.iter().all(|stream| stream.left == 0) {
             return Ok(node);
         }
-        let idle = sent
-            .iter()
-            .zip(&blocked)
-            .all(|(stream, blocked)| *blocked || stream.left == 0 && stream.waiting.is_none());
-        if idle {
+        if sent.iter().all(|stream| stream.is_blocked || stream.is_done()) {
             node.until("a frame or space", |node| {
                 !node.frames.is_empty() || !node.writable.is_empty()
             })?;
@@ -130,9 +124,28 @@ fn talk(
             node.step(Wait::No)?;
         }
         for peer in node.writable.drain(..) {
-            if let Some(at) = sent.iter().position(|stream| stream.peer == peer) {
-                blocked[at] = false;
+            if let Some(stream) = sent.iter_mut().find(|stream| stream.peer == peer) {
+                stream.is_blocked = false;
             }
         }
     }
+}
+
+/// Compares a frame with the next one of its stream. Returns the buffer of the latter.
+fn compare(
+    received: &mut [Stream],
+    peer: NodeId,
+    frame: &Frame,
+    longest: usize,
+    buffer: Vec<u8>,
+) -> Result<Vec<u8>, String> {
+    let stream = received.iter_mut().find(|stream| stream.peer == peer);
+    let stream = stream.ok_or_else(|| format!("a frame from {peer}, which is unknown"))?;
+    let expected = stream
+        .next(longest, buffer)
+        .ok_or_else(|| format!("more arrived from {peer} than it has sent"))?;
+    if *frame != expected {
+        return Err(format!("{frame:?} arrived from {peer}, which has sent {expected:?}"));
+    }
+    Ok(expected.into_vec().unwrap_or_default())
 }
