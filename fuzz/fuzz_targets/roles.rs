@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use lda_core::Corpus;
 use lda_dist::cluster::{Port, Role, Setup, SnapshotWriter};
-use lda_dist::documents::InMemory;
 use lda_dist::config::{Options, Routing};
+use lda_dist::documents::InMemory;
 use lda_dist::spec::ModelSpec;
 use lda_dist::storage::Memory;
 use lda_transport::NodeId;
