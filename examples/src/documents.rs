@@ -9,7 +9,7 @@ use lda_core::infer::{Answer, Inference, InferenceError, Translation, Translatio
 use lda_core::model::TopicModel;
 use thiserror::Error;
 
-use crate::method::MethodArgs;
+use crate::method::{MethodArgs, MethodError};
 use crate::program::ProgramArgs;
 use crate::reading::{ReadingArgs, ReadingError};
 
@@ -31,12 +31,12 @@ impl InferenceArgs {
     /// Prepares inference by `model`.
     ///
     /// # Errors
-    /// [`DocumentsError::Inference`].
+    /// [`DocumentsError::Method`], or [`DocumentsError::Inference`].
     pub fn inference<'m>(
         &self,
         model: &'m TopicModel,
     ) -> Result<Inference<&'m TopicModel>, DocumentsError> {
-        Ok(Inference::new(model, self.method.method(), self.method.seed)?)
+        Ok(Inference::new(model, self.method.method()?, self.method.seed)?)
     }
 }
 
@@ -44,6 +44,9 @@ impl InferenceArgs {
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum DocumentsError {
+    /// An option does not belong to the inference method.
+    #[error(transparent)]
+    Method(#[from] MethodError),
     /// The inference options do not fit the model.
     #[error(transparent)]
     Inference(#[from] InferenceError),
@@ -71,7 +74,8 @@ impl DocumentsError {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            Self::Inference(InferenceError::Option { .. })
+            Self::Method(_)
+                | Self::Inference(InferenceError::Option { .. })
                 | Self::Reading(
                     ReadingError::Usage(_) | ReadingError::Read(ReadError::Option { .. })
                 )

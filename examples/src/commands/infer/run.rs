@@ -64,6 +64,7 @@ pub fn run(args: &Args) -> Result<(), InferError> {
     args.inference.program.start_threads()?;
     let note = |text: &str| args.inference.program.note(text);
     let output = args.out.as_deref().map(Output::create).transpose()?;
+    let method = args.inference.method.method().map_err(DocumentsError::from)?;
     // The file is untrusted input, so that it is checked.
     let model = TopicModel::load(&args.model)?;
     note(&format!(
@@ -72,7 +73,6 @@ pub fn run(args: &Args) -> Result<(), InferError> {
         model.num_topics(),
         model.num_words()
     ));
-    let method = args.inference.method.method();
     let inference = args.inference.inference(&model)?;
     let documents = match documents(args, &note)? {
         Documents::Some(corpus) => {

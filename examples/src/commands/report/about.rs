@@ -79,7 +79,7 @@ impl Origin<'_> {
     fn page(&self) -> Vec<(String, String)> {
         vec![
             row("program", format!("lda report {}", env!("CARGO_PKG_VERSION"))),
-            row("inference method", self.args.inference.method.method().name()),
+            row("inference method", self.args.inference.method.name()),
             row("seed", self.args.inference.method.seed),
             row("documents shown", format!("{} of {}", self.shown, self.size.documents)),
             row("maximum words per document", self.args.document_words),

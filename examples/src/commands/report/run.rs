@@ -76,9 +76,9 @@ pub fn run(args: &Args) -> Result<(), ReportError> {
     let note = |text: &str| args.inference.program.note(text);
     let output = Output::create(&args.out)?;
     let curves = args.log.iter().map(|path| Curve::read(path)).collect::<Result<_, _>>()?;
+    let method = args.inference.method.method().map_err(DocumentsError::from)?;
     // The file is untrusted input, so that it is checked.
     let model = TopicModel::load(&args.model)?;
-    let method = args.inference.method.method();
     let inference = args.inference.inference(&model)?;
     let corpus =
         reading::read_in_order(&args.path, &args.inference.reading, &mut |text| note(text))

@@ -12,6 +12,7 @@ use std::time::SystemTime;
 use lda_core::container::FileError;
 use lda_core::infer::{Inference, InferenceError, Method};
 use lda_core::model::TopicModel;
+use lda_examples::method::MethodError;
 use thiserror::Error;
 
 use crate::commands::serve::args::Args;
@@ -44,14 +45,17 @@ pub struct Opening {
 
 impl Opening {
     /// Takes them from the command line.
-    pub fn new(args: &Args) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// [`MethodError`].
+    pub fn new(args: &Args) -> Result<Self, MethodError> {
+        Ok(Self {
             path: args.model.clone(),
             map: args.model_file.map,
-            method: args.method.method(),
+            method: args.method.method()?,
             seed: args.method.seed,
             max_terms: args.model_file.max_terms,
-        }
+        })
     }
 
     /// Reads and checks the whole file and prepares inference; takes seconds for a large model.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use lda_core::corpus::ReadError;
 use lda_core::corpus::read::Tokenizer;
 use lda_core::infer::InferenceError;
+use lda_examples::method::MethodError;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
@@ -20,6 +21,9 @@ use crate::commands::serve::{reload, server, signals, workers};
 /// Errors of starting and stopping the service.
 #[derive(Debug, Error)]
 pub enum ServeError {
+    /// An option does not belong to the inference method.
+    #[error(transparent)]
+    Method(#[from] MethodError),
     /// The service cannot listen on the address.
     #[error("--listen {address}: {source}; give another address")]
     Listen { address: String, source: io::Error },
@@ -41,7 +45,8 @@ impl ServeError {
     /// Exit status: 2 if an option is the cause, 1 otherwise.
     pub fn status(&self) -> u8 {
         match self {
-            Self::Model(OpenError::Inference { source: InferenceError::Option { .. }, .. }) => 2,
+            Self::Method(_)
+            | Self::Model(OpenError::Inference { source: InferenceError::Option { .. }, .. }) => 2,
             _ => 1,
         }
     }
@@ -67,7 +72,7 @@ pub fn run(args: Args) -> Result<(), ServeError> {
 
 async fn serve(args: Args, tokenizer: &Tokenizer) -> Result<(), ServeError> {
     let (reloads, mut endings) = signals::listen().map_err(ServeError::System)?;
-    let opening = Opening::new(&args);
+    let opening = Opening::new(&args)?;
     let listener = TcpListener::bind(&args.listen).await;
     let refused = |source| ServeError::Listen { address: args.listen.clone(), source };
     let listener = listener.map_err(refused)?;
