@@ -1,45 +1,4 @@
-//! AliasLDA: the document's part is fresh, the rest comes from a stale table and is corrected by
-//! Metropolis-Hastings.
-//!
-//! Li, Ahmed, Ravi and Smola, "Reducing the sampling complexity of topic models" (KDD 2014). For a
-//! token of word w in document d the proposal is
-//!
-//! ```text
-//! q(k) ∝ C_dk (C_wk+β) / (C_k+Vβ)  +  α_k (C̃_wk+β) / (C̃_k+Vβ)
-//!        fresh, without the token      stale, from a Walker table, the token's own share taken out
-//!
-//! s ← t with probability min{1, p(t) q(s) / p(s) q(t)},     p the conditional (1)
-//! ```
-//!
-//! M times, starting from the token's old topic. The fresh part is nearly all of p, so nearly all
-//! proposals are accepted. It has as many terms as the document has topics; the word's many topics
-//! do not enter.
-//!
-//! Departures from the paper:
-//!
-//! 1. The stale part is two tables: one per word over the word's topics, and one of α_kβ/(C̃_k+Vβ)
-//!    for all words, built once per wave. No table of a word has K entries.
-//! 2. The token itself is taken out of the stale part (see `sampler::tables` in the source), so
-//!    that the proposal does not depend on the token's topic.
-//! 3. A table serves as many tokens as it has topics; each token draws from it on demand. The paper
-//!    draws K samples in advance and uses them up.
-//! 4. The fresh part of a word with few topics is summed over the word's topics instead of the
-//!    document's, which would each need a search in the list: C_wk C_dk / (C_k+Vβ) over the word's
-//!    topics, and β C_dk / (C_k+Vβ) as one sum that is updated from token to token.
-//!
-//! **Nearly exact**, as [`LightLda`](super::LightLda) is and for the same reason: .018, .026 and
-//! .030 from the posterior on the three tiny corpora of the tests (.08, .06 and .08 with the token
-//! itself left in the table).
-//!
-//! Cost per token: K_d/16 or K_w/16 gathers of sixteen, by the form of the word's row, and M draws
-//! of O(1). Memory: rows, and 16 bytes per topic of a word for the tables.
-//!
-//! **Slower than [`SparseLda`](super::SparseLda)**, where the paper has it faster: million tokens
-//! per CPU second on kos 7.5 against 14.5 at K = 1,000 and 4.7 against 6.6 at 10,000. The sum over
-//! the word's topics that the paper saves takes sixteen topics per step here, and 19 % of
-//! AliasLDA's time, in which the fresh part is that very sum. The rest at K = 1,000: 18 % to look
-//! up the two topics of the acceptance test, 12 % to draw from the fresh part, 9 % to draw from
-//! tables, 7 % to build them.
+//! [`AliasLda`].
 
 use crate::counts::{RowMut, TopicIndex};
 use crate::layout::{Order, RowRun, TokenOrder};
@@ -51,7 +10,48 @@ use crate::sampler::topic_prior::TopicPrior;
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded};
 use crate::simd::{Aligned, Lanes, SimdKernel};
 
-/// AliasLDA. See the [module documentation](crate::sampler).
+/// AliasLDA: the document's part is fresh, the rest comes from a stale table and is corrected by
+/// Metropolis-Hastings.
+///
+/// Li, Ahmed, Ravi and Smola, "Reducing the sampling complexity of topic models" (KDD 2014). For a
+/// token of word w in document d the proposal is
+///
+/// ```text
+/// q(k) ∝ C_dk (C_wk+β) / (C_k+Vβ)  +  α_k (C̃_wk+β) / (C̃_k+Vβ)
+///        fresh, without the token      stale, from a Walker table, the token's own share taken out
+///
+/// s ← t with probability min{1, p(t) q(s) / p(s) q(t)},     p the conditional (1) of the module
+/// ```
+///
+/// M times, starting from the token's old topic. The fresh part is nearly all of p, so nearly all
+/// proposals are accepted. It has as many terms as the document has topics; the word's many topics
+/// do not enter.
+///
+/// Departures from the paper:
+///
+/// 1. The stale part is two tables: one per word over the word's topics, and one of α_kβ/(C̃_k+Vβ)
+///    for all words, built once per wave. No table of a word has K entries.
+/// 2. The token itself is taken out of the stale part (see `sampler::tables` in the source), so
+///    that the proposal does not depend on the token's topic.
+/// 3. A table serves as many tokens as it has topics; each token draws from it on demand. The paper
+///    draws K samples in advance and uses them up.
+/// 4. The fresh part of a word with few topics is summed over the word's topics instead of the
+///    document's, which would each need a search in the list: C_wk C_dk / (C_k+Vβ) over the word's
+///    topics, and β C_dk / (C_k+Vβ) as one sum that is updated from token to token.
+///
+/// **Nearly exact**, as [`LightLda`](super::LightLda) is and for the same reason: .018, .026 and
+/// .030 from the posterior on the three tiny corpora of the tests (.08, .06 and .08 with the token
+/// itself left in the table).
+///
+/// Cost per token: K_d/16 or K_w/16 gathers of sixteen, by the form of the word's row, and M draws
+/// of O(1). Memory: rows, and 16 bytes per topic of a word for the tables.
+///
+/// **Slower than [`SparseLda`](super::SparseLda)**, where the paper has it faster: million tokens
+/// per CPU second on kos 7.5 against 14.5 at K = 1,000 and 4.7 against 6.6 at 10,000. The sum over
+/// the word's topics that the paper saves takes sixteen topics per step here, and 19 % of
+/// AliasLDA's time, in which the fresh part is that very sum. The rest at K = 1,000: 18 % to look
+/// up the two topics of the acceptance test, 12 % to draw from the fresh part, 9 % to draw from
+/// tables, 7 % to build them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AliasLda;
 

@@ -1,16 +1,4 @@
-//! Collapsed Gibbs sampling as it is written: all K weights of (1) for every token.
-//!
-//! ```text
-//! for each token of word w in document d, with topic o:
-//!     take the token out of C_d, C_w and C_k
-//!     t ← draw from (C_dk + α_k) · (C_wk + β) / (C_k + Vβ), k = 1 … K
-//!     put it back with topic t
-//! ```
-//!
-//! The reference that other samplers are held against (Griffiths and Steyvers 2004). It keeps
-//! document rows dense: K · 2 bytes per document (4 for documents of 65,536 tokens and more), and O(K)
-//! a token, sixteen topics at a time. For K up to a few hundred it is also among the fastest; above,
-//! use [`FPlus`](super::FPlus), which has the same law.
+//! [`Exact`]: the reference.
 
 use crate::counts::{Density, RowMut, TopicIndex};
 use crate::layout::RowRun;
@@ -21,7 +9,20 @@ use crate::sampler::gibbs::{Axis, ByWord, Priors, TopicEntry, VisitedRow};
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded};
 use crate::simd::{Aligned, LANES, Lanes, SimdKernel};
 
-/// Collapsed Gibbs sampling, O(K) per token. See the [module documentation](crate::sampler).
+/// Collapsed Gibbs sampling as it is written: all K weights of [(1)](crate::sampler) for every
+/// token.
+///
+/// ```text
+/// for each token of word w in document d, with topic o:
+///     take the token out of C_d, C_w and C_k
+///     t ← draw from (C_dk + α_k) · (C_wk + β) / (C_k + Vβ), k = 1 … K
+///     put it back with topic t
+/// ```
+///
+/// The reference that other samplers are held against (Griffiths and Steyvers 2004). It keeps
+/// document rows dense: K · 2 bytes per document (4 for documents of 65,536 tokens and more), and
+/// O(K) per token, sixteen topics at a time. For K up to a few hundred it is also among the fastest;
+/// above, use [`FPlus`](super::FPlus), which has the same law.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Exact;
 

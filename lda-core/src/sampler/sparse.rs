@@ -1,37 +1,4 @@
-//! SparseLDA: exact Gibbs by document in three buckets, O(K_d + K_w) per token.
-//!
-//! Yao, Mimno and McCallum, "Efficient methods for topic model inference on streaming document
-//! collections" (KDD 2009); what MALLET runs. While one document is visited, the conditional (1)
-//! splits into
-//!
-//! ```text
-//! p(k) ∝   α_k β / (C_k + Vβ)                 s, smoothing: all topics
-//!        + C_dk β / (C_k + Vβ)                r, document: its non-zeros
-//!        + C_wk (C_dk + α_k) / (C_k + Vβ)     q, word: its non-zeros
-//! ```
-//!
-//! all without the token itself. q is scanned for each token; s + r is one sum, carried along. Most
-//! draws end in q. A draw that ends in r walks the document's topics, one that ends in s walks all
-//! topics; both are rare, which is why the sampler is fast. [`FPlusDoc`](super::FPlusDoc) is the same but for these
-//! two walks, which there are a tree's.
-//!
-//! Departures from the paper:
-//!
-//! 1. q is scanned sixteen non-zeros at a time and needs no order, so the rows are not kept sorted by
-//!    count; and q comes first, since it is nearly always the one.
-//! 2. s and r are kept as one f64 sum, re-added from all topics once a block, and whenever a document
-//!    with many topics comes or goes.
-//! 3. The walk over all topics passes 256 at a time by their sum. It is still a third of the
-//!    time at K = 10,000 on kos, 47 tokens per topic.
-//! 4. A word with many topics beside K has a dense row and is drawn from all K weights in one scan.
-//!
-//! Million tokens per CPU second at K = 1,000 after 24 to 60 epochs, SparseLDA / F+LDA by document: kos
-//! 14.1 / 14.4, nips 13.5 / 14.5, news20 11.0 / 10.1, reddit 5.6 / 4.5, scotus 6.8 / 6.4. A tree has
-//! to be updated for every topic of a document that is entered, two buckets have not: with short
-//! documents they win.
-//!
-//! Exact within rounding, as [`FPlus`](super::FPlus) is. Memory: the rows; four arrays over K per
-//! thread.
+//! [`SparseLda`].
 
 use crate::counts::TopicIndex;
 use crate::sampler::draw::pick;
@@ -42,7 +9,40 @@ use crate::sampler::topic_prior::TopicPrior;
 use crate::sampler::{Block, Context, Outcome, Pass, Requires, Sampler, Shape};
 use crate::simd::{LANES, Lanes};
 
-/// SparseLDA. See the [module documentation](crate::sampler).
+/// SparseLDA: exact Gibbs by document in three buckets, O(K_d + K_w) per token.
+///
+/// Yao, Mimno and McCallum, "Efficient methods for topic model inference on streaming document
+/// collections" (KDD 2009); what MALLET runs. While one document is visited, the conditional
+/// [(1)](crate::sampler) splits into
+///
+/// ```text
+/// p(k) ∝   α_k β / (C_k + Vβ)                 s, smoothing: all topics
+///        + C_dk β / (C_k + Vβ)                r, document: its non-zeros
+///        + C_wk (C_dk + α_k) / (C_k + Vβ)     q, word: its non-zeros
+/// ```
+///
+/// all without the token itself. q is scanned for each token; s + r is one sum, carried along. Most
+/// draws end in q. A draw that ends in r walks the document's topics, one that ends in s walks all
+/// topics; both are rare, which is why the sampler is fast. [`FPlusDoc`](super::FPlusDoc) is the
+/// same but for these two walks, which there are a tree's.
+///
+/// Departures from the paper:
+///
+/// 1. q is scanned sixteen non-zeros at a time and needs no order, so the rows are not kept sorted
+///    by count; and q comes first, since it is nearly always the one.
+/// 2. s and r are kept as one f64 sum, re-added from all topics once a block, and whenever a
+///    document with many topics comes or goes.
+/// 3. The walk over all topics passes 256 at a time by their sum. It is still a third of the time
+///    at K = 10,000 on kos, 47 tokens per topic.
+/// 4. A word with many topics beside K has a dense row and is drawn from all K weights in one scan.
+///
+/// Million tokens per CPU second at K = 1,000 after 24 to 60 epochs, SparseLDA / F+LDA by document:
+/// kos 14.1 / 14.4, nips 13.5 / 14.5, news20 11.0 / 10.1, reddit 5.6 / 4.5, scotus 6.8 / 6.4. A
+/// tree has to be updated for every topic of a document that is entered, two buckets have not: with
+/// short documents they win.
+///
+/// Exact within rounding, as [`FPlus`](super::FPlus) is. Memory: the rows; four arrays over K per
+/// thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SparseLda;
 

@@ -1,4 +1,4 @@
-//! The sweep over a block, one token after the other. The [parent module](super) has the ratios.
+//! The sweep over a block, one token after the other. [`LightLda`](super::LightLda) has the ratios.
 
 use std::hint::select_unpredictable;
 

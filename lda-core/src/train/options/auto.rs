@@ -18,7 +18,7 @@ impl Choice {
     ///
     /// F+LDA, which is exact, after a [warm-up](super::TrainOptions::warm_up). It is F+LDA by document up
     /// to 3,162 topics where documents have 100 tokens or more on average, else by word (the speeds
-    /// are at [`FPlusDoc`](crate::sampler::FPlusDoc)). The warm-up is 640 epochs of WarpLDA up to 316
+    /// are at [`FPlus`](crate::sampler::FPlus)). The warm-up is 640 epochs of WarpLDA up to 316
     /// topics, which leaves F+LDA only the last of the bias to mend; 80 up to 3,162, but where the corpus
     /// has five million tokens 320, or 200 of short documents; and 160 above. Of warm-ups from 80 to 640
     /// epochs at K = 100, medians of five seeds, 640 was first to 99.8 % on nips (17.9 s, after 240 epochs
