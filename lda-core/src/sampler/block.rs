@@ -39,9 +39,10 @@ pub enum Block<'a, T> {
 /// [`Order`](crate::layout::Order); both count rows are complete.
 #[derive(Debug)]
 pub struct GridBlock<'a, T> {
-    /// Name.
+    /// Key, also of the random streams ([`Context::stream`](super::Context::stream)).
     pub key: BlockKey,
-    /// Words, or documents where the sampler goes by document; in order.
+    /// One run of tokens for each word, or for each document where the sampler goes by document; in
+    /// order of the tokens.
     pub visits: &'a [RowRun],
     /// Local document of each token; its local word where the sampler goes by document.
     pub partner: &'a [u32],
@@ -58,7 +59,7 @@ pub struct GridBlock<'a, T> {
 /// All tokens of a range of words, in as many columns as there are document ranges.
 #[derive(Debug)]
 pub struct WordBlock<'a, T> {
-    /// Name.
+    /// Key, also of the random streams ([`Context::stream`](super::Context::stream)).
     pub key: BlockKey,
     /// Number of words in the range; local ids are below it.
     pub num_words: usize,
@@ -96,7 +97,7 @@ pub struct OtherTokens<'a, T> {
 /// All tokens of a range of documents.
 #[derive(Debug)]
 pub struct DocumentBlock<'a, T> {
-    /// Name.
+    /// Key, also of the random streams ([`Context::stream`](super::Context::stream)).
     pub key: BlockKey,
     /// Tokens of each document.
     pub lengths: &'a [u32],

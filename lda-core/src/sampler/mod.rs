@@ -1,5 +1,5 @@
-//! Samplers: each resamples the topics of one block of tokens. This is also the module for authors of
-//! samplers ([below](#writing-a-sampler)).
+//! Samplers: each resamples the topics of one block of tokens. This is also the module for authors
+//! of samplers ([below](#writing-a-sampler)).
 //!
 //! All of them aim at the full conditional of the collapsed model (Griffiths and Steyvers 2004),
 //! where ¬i takes the token itself out of the counts:
@@ -22,36 +22,36 @@
 //!
 //! "Exact" leaves the posterior invariant if the corpus is one block. With several blocks per wave,
 //! totals C_k are as of the wave's start plus the block's own changes: the chain is then the one
-//! declared in [`train`](crate::train), and its distance to the posterior vanishes with the share of
-//! tokens in flight. "Nearly exact" keeps the conditional of each token, but proposes from tables
-//! built from earlier positions of other tokens: .02 to .03 from the posterior in total variation on
-//! tiny corpora, where "biased" is .02 to .19.
+//! declared in [`train`](crate::train), and its distance to the posterior vanishes with the share
+//! of tokens in flight. "Nearly exact" keeps the conditional of each token, but proposes from
+//! tables built from earlier positions of other tokens: .02 to .03 from the posterior in total
+//! variation on tiny corpora, where "biased" is .02 to .19.
 //!
 //! # Division of work
-//! The driver cuts the corpus into blocks and passes each [`Block`] to the sampler, which returns an
-//! [`Outcome`]. A sampler cannot tell whether a block is a slice of a whole corpus, rows fetched from
-//! a server, or a decoded push request: only counts cross the boundary. The trait is called once per
-//! block, so the loop over tokens is compiled for the sampler, the topic width and the instruction
-//! set, and dispatches nothing.
+//! The driver cuts the corpus into blocks and passes each [`Block`] to the sampler, which returns
+//! an [`Outcome`]. A sampler cannot tell whether a block is a slice of a whole corpus, rows fetched
+//! from a server, or a decoded push request: only counts cross the boundary. The trait is called
+//! once per block, so the loop over tokens is compiled for the sampler, the topic width and the
+//! instruction set, and dispatches nothing.
 //!
 //! # Writing a sampler
-//! Implement [`Sampler`] for every `T: TopicIndex`, and run it with
-//! [`Trainer::with_sampler`](crate::train::Trainer::with_sampler). `examples/polya_urn.rs` is a complete
-//! one. The contract:
+//! Implement [`Sampler`] for every `T: TopicIndex`, with a scratch that is `Debug` and `'static`,
+//! and run it with [`Trainer::with_sampler`](crate::train::Trainer::with_sampler).
+//! `examples/polya_urn.rs` is a complete one. The contract:
 //!
 //! * [`Requires`] states the layout and the counts that the sampler needs; start from
 //!   `Requires::default()`. [`Pass::shape`] states how a pass is cut.
 //! * In a grid pass, every change of a token's topic is made in `z`, in both count rows
 //!   ([`Rows::decrement`], [`Rows::increment`]) and in [`Outcome::totals`]. In a pass over
 //!   [words](WordBlock), [`WordBlock::rows`] holds the counts before the pass if the sampler
-//!   [requires word rows](Requires::word_rows); a sampler that moves tokens there writes the new rows.
-//!   [`Trainer::check`](crate::train::Trainer::check) compares all counts with a recount.
-//! * Random numbers come from [`Context::stream`], keyed by pass, block and [`Purpose`], and nowhere
-//!   else. Then results do not depend on threads. The scratch must not affect a result.
-//! * State that outlives a block is behind a lock in the sampler, keyed by [`BlockKey`]. It must follow
-//!   from the assignments and the streams, or a resumed run differs. All blocks of a pass end before
-//!   the next pass begins.
-//! * [`discrete`](crate::discrete) has alias tables, F+ trees and cumulative sums.
+//!   [requires word rows](Requires::word_rows); a sampler that moves tokens there writes the new
+//!   rows. [`Trainer::check`](crate::train::Trainer::check) compares all counts with a recount.
+//! * Random numbers come from [`Context::stream`], keyed by pass, block and [`Purpose`], and
+//!   nowhere else. Then results do not depend on threads. The scratch must not affect a result.
+//! * State that outlives a block is behind a lock in the sampler, keyed by [`BlockKey`]. It must
+//!   follow from the assignments and the streams, or a resumed run differs. All blocks of a pass
+//!   end before the next pass begins.
+//! * [`discrete`](crate::discrete) has alias tables.
 
 mod alias;
 mod block;
@@ -88,8 +88,8 @@ use crate::simd::{Isa, LANES};
 /// How a pass is cut into blocks that may run at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Document ranges × word ranges, in waves of blocks that share no row. A block holds those of its
-    /// tokens that lie in this order.
+    /// Document ranges × word ranges, in waves of blocks that share no row. The pass samples those
+    /// tokens that the [layout](Requires::token_order) has in this order, and no others.
     Grid(Order),
     /// Whole words.
     WordRanges,
@@ -168,7 +168,8 @@ impl Context<'_> {
 pub struct Requires {
     /// Largest K that it supports; default no limit.
     pub max_topics: u64,
-    /// Order of tokens within a block; default by word.
+    /// Order of tokens within a block; default by word. A [grid](Shape::Grid) pass samples the
+    /// tokens of its own order alone, so there must be a pass for each order that occurs here.
     pub token_order: TokenOrder,
     /// Form of the document rows C_d; `None` if it needs none. Default [`Density::Auto`].
     pub document_rows: Option<Density>,
