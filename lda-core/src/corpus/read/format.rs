@@ -1,7 +1,10 @@
 //! The table of corpus formats.
 //!
-//! A new format takes three edits: a module with a parser and a [`CorpusFormat`], a variant of
-//! [`Format`] with a row in [`FORMATS`], and its tests.
+//! A new format takes these edits: here a variant of [`Format`] with a row in [`FORMATS`], and its
+//! name in the two lists for error messages; its module in `read/mod.rs`, with a parser and a
+//! [`CorpusFormat`]; its name in the list of the program `lda` (`examples/src/reading.rs`); its
+//! tests and a fuzz target (a file, and an entry in `fuzz/Cargo.toml`); a line in
+//! `docs/formats.md`.
 
 use std::fmt;
 use std::io::Read;
