@@ -178,7 +178,7 @@ impl Snapshot {
         self.seconds
     }
 
-    /// TrainOptions of the run.
+    /// The options of the run, as resolved.
     pub fn resolved(&self) -> &Resolved {
         &self.resolved
     }
@@ -188,8 +188,8 @@ impl Snapshot {
         self.pseudo.as_deref()
     }
 
-    /// TrainOptions that take the run up: those that decide what is drawn are the run's, when to stop is
-    /// as in [`TrainOptions::default`].
+    /// Options to [resume](crate::train::Trainer::resume) the run with: those that decide what is
+    /// drawn are the run's, those that decide when to stop are of [`TrainOptions::default`].
     pub fn options(&self) -> TrainOptions {
         TrainOptions::from(&self.resolved)
     }
