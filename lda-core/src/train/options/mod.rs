@@ -3,7 +3,7 @@
 //! A new option touches three files: here its field, default and setter; in `resolve.rs` its field of
 //! [`Resolved`] and its check; in `pairs.rs` a line to write and a line to read it. An option of one
 //! sampler is a field of its variant in `sampler_options.rs` instead of the first. Command lines
-//! (`train/args.rs` of the programs, `tuning.rs` of the lab) name the options that they offer.
+//! (`train/args` of the program `lda`, `tuning.rs` of the lab) name the options that they offer.
 
 mod auto;
 mod error;
