@@ -1,8 +1,22 @@
 //! Synchronisation of rounds: when a round may start, and which updates its counts contain.
 //!
-//! All arithmetic with the staleness bound is here, as functions of values. The roles of a cluster,
+//! The arithmetic with the staleness bound is here, as functions of values. The roles of a cluster,
 //! servers, shards and the in-process reference ask these functions, and none of them computes a
 //! bound by itself.
+//!
+//! | asks | for |
+//! |---|---|
+//! | master (`cluster::master::rounds`) | the rounds to start: [`SyncMode::open_from`] |
+//! | worker (`cluster::worker`) | whether a start is legal: [`SyncMode::may_start`] |
+//! | server's node (`cluster::server`) | the same: [`SyncMode::max_open`] |
+//! | shard, at the start of a round | which of its deltas C_k contains: [`SyncMode::own_updates_seen`] |
+//! | server, for a push | whether C_k may be too low: [`SyncMode::may_lack_own_updates`] |
+//! | in-process reference | the rounds to start at first: [`SyncMode::max_open`] |
+//!
+//! The rows that a round reads are not decided here: a server reads those that it has when the round
+//! begins ([`Server::begin_round`](crate::server::Server::begin_round)). A mode in which rounds read
+//! newer rows changes the server too, and [`SyncMode::own_updates_seen`], which assumes that C_k
+//! follows from the number of the round.
 //!
 //! A round is **open** from its start until every worker has finished it and the servers have
 //! added its deltas to their rows. Rounds end in the order in which they started. The joining, in
@@ -14,10 +28,9 @@ use crate::spec::Round;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SyncMode {
-    /// Up to `staleness + 1` rounds are open at once, and a round reads exactly the counts after
-    /// the round that ended `staleness + 1` rounds before it. The bound is also the exact
-    /// staleness, so results do not depend on the number or the speed of workers. With a
-    /// staleness of 0 rounds are bulk-synchronous.
+    /// Up to `staleness + 1` rounds are open at once, and round r reads exactly the counts after
+    /// round r − 1 − `staleness`. The bound is also the exact staleness, so results do not depend
+    /// on the number or the speed of workers. With a staleness of 0 rounds are bulk-synchronous.
     Rounds {
         /// Number of rounds by which counts are old.
         staleness: u16,
@@ -43,8 +56,8 @@ impl SyncMode {
         self.open_from(oldest, rounds).any(|open| open == round)
     }
 
-    /// Number of rounds whose own deltas are in the totals of the round that starts now, among the
-    /// last `reported` rounds whose deltas a shard has sent. These are the oldest ones.
+    /// Number of rounds, of the last `reported` ones whose deltas a shard has sent, whose deltas are
+    /// in the totals of the round that starts now. They are the oldest of these rounds.
     pub fn own_updates_seen(self, reported: usize) -> usize {
         reported.saturating_sub(self.max_open() - 1)
     }
