@@ -46,8 +46,8 @@ use crate::transport::{NodeId, Transport};
 
 /// Creates nodes of the transport under test.
 pub trait Subject {
-    /// Creates nodes 0 to `nodes`, which connect to each other. Nodes of earlier calls have been
-    /// dropped.
+    /// Creates nodes 0 to `nodes` − 1, which connect to each other. Nodes of earlier calls have
+    /// been dropped.
     fn mesh(&mut self, nodes: u32) -> Vec<Box<dyn Transport>>;
 
     /// Creates a node of the last mesh again, after it has closed. `None` if that is not possible.
