@@ -43,8 +43,8 @@
 //! servers' rows are rebuilt from these topics. Each restart starts a new **attempt**, and messages
 //! of earlier attempts are rejected by their number. All random numbers follow from epoch and
 //! round, so a run that was restarted has the same bits as one that was not. With a staleness above
-//! 0 it has not: the first rounds after a restart read the counts of that moment, while without the
-//! restart they would have read older ones.
+//! 0 its bits differ: the first rounds after a restart read the counts of that moment, while
+//! without the restart they would have read older ones.
 //!
 //! A node with a fatal error, such as unreadable documents or a malformed message, reports it to
 //! the master, which ends the run.
