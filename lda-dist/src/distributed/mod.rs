@@ -265,7 +265,8 @@ impl Distributed {
         }
     }
 
-    /// The setup that the run has, to run the same elsewhere: the result has the same bits.
+    /// The setup that the run has, to run the same elsewhere: the result has the same bits. For a
+    /// model, set [`Setup::collect_model`] in it.
     ///
     /// # Errors
     /// [`DistributedError`].
