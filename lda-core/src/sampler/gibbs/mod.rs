@@ -20,7 +20,8 @@
 //! | documents | (C_dk + α_k) / (C_k + Vβ) | C_wk · b_k | β · b_k |
 //!
 //! The first part is scanned, sixteen non-zeros at a time. The second part does not depend on the
-//! partner. F+LDA sums and draws it with a tree, SparseLDA with two buckets: [`SmoothingBucket`]. The [`sweep`] over a block is written once for both and both axes.
+//! partner. F+LDA sums and draws it with a tree, SparseLDA with two buckets: [`SmoothingBucket`].
+//! The [`sweep`] over a block is written once for both and both axes.
 
 mod axis;
 mod other_axis;
@@ -32,8 +33,8 @@ pub(super) use other_axis::{Place, count, places, shift, shift_at};
 pub(super) use sweep::{Part, SmoothingBucket, SweepScratch, sweep_block};
 pub(super) use visited_row::{TopicEntry, VisitedRow};
 
-/// A sampler that is the [`sweep`] with one kind of [`SmoothingBucket`]: over one axis, or over each in a pass
-/// of its own, where `$placement` says which tokens go with which.
+/// A sampler that is the [`sweep`] with one kind of [`SmoothingBucket`]: over one axis, or over
+/// each in a pass of its own, where `$placement` says which tokens go with which.
 macro_rules! sweep_sampler {
     ($sampler:ty, $scratch:ident, $rest:ty, $axis:ident: $name:literal) => {
         sweep_sampler!(
