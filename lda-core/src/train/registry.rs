@@ -4,7 +4,9 @@
 //!
 //! A new sampler touches five files beside its tests: its own under `sampler`, `sampler/mod.rs`
 //! (module, export, row of the table), `options/kind.rs` and `options/sampler_options.rs` (a variant
-//! each), and [`samplers`] here. A sampler outside the crate needs none of them
+//! each), and [`samplers`] here. The compiler does not ask for the entry in `SamplerKind::ALL`, nor
+//! for the arms of `steps_mut` and `exclude_from_mut` if the sampler has these options. A sampler
+//! outside the crate needs none of them
 //! ([`Trainer::with_sampler`](crate::train::Trainer::with_sampler)).
 
 use std::sync::Arc;
