@@ -266,7 +266,7 @@ impl Distributed {
     }
 
     /// The setup that the run has, to run the same elsewhere: the result has the same bits. For a
-    /// model, set [`Setup::collect_model`] in it.
+    /// model, set [`Setup::collect_model`] in it, on every node.
     ///
     /// # Errors
     /// [`DistributedError`].
