@@ -100,7 +100,8 @@ impl FoldIn {
             let at = self.weights.partition_point(|&weight| weight <= mark);
             return topics.get(at).copied().unwrap_or_else(|| self.present[at - topics.len()]);
         }
-        // Rounding may leave the mark at the very end: the last topic with a floor takes it.
+        // If rounding puts the mark at the end of the sum, the last topic with a positive floor is
+        // drawn.
         let mark = (mark - built).min(model.prior_sum().next_down());
         model.prior_sums.partition_point(|&sum| sum <= mark) as u32
     }

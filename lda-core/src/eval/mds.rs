@@ -2,7 +2,7 @@
 //!
 //! [`classical_scaling`] (principal coordinates: Torgerson 1952, Gower 1966) projects the points
 //! that have these distances onto their two directions of greatest variance. LDAvis shows this map.
-//! It is exact if two dimensions suffice, and never moves near topics far apart. But topics are
+//! It is exact if two dimensions suffice, and never places near topics far apart. But topics are
 //! about equally far from each other, which takes as many dimensions as there are topics, and the
 //! projection puts most of them on top of each other in the middle.
 //!
@@ -134,7 +134,7 @@ fn guttman(wanted: &[f64], points: &[[f64; 2]], i: usize) -> ([f64; 2], f64) {
     (to.map(|sum| sum / n), errors)
 }
 
-/// The rows of a matrix.
+/// Rows of the n × n matrix with these values.
 fn matrix(n: usize, value: impl Fn(usize, usize) -> f64 + Sync) -> Vec<Vec<f64>> {
     (0..n).into_par_iter().map(|i| (0..n).map(|j| value(i, j)).collect()).collect()
 }
@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn the_projection_is_of_greatest_variance() {
-        // A brick: its shortest side is what is lost.
+        // The corners of a brick: the projection drops the shortest side.
         let corner = |i: usize| [3.0 * (i & 1) as f64, (i >> 1 & 1) as f64, 0.2 * (i >> 2) as f64];
         let distances = TopicDistances::from_fn(8, |i, j| {
             let (a, b) = (corner(i), corner(j));
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn majorization_lowers_the_stress() {
-        // A simplex: no plane has room for it.
+        // Nearly a simplex, which does not fit into a plane.
         let distances = TopicDistances::from_fn(30, |i, j| 0.9 + 0.1 / (1 + i.abs_diff(j)) as f64);
         let mut points = classical_scaling(&distances);
         let stress = |points: &[[f64; 2]]| smacof(&distances, &mut points.to_vec(), 0);
@@ -334,7 +334,7 @@ mod tests {
             assert_eq!(smacof(&same, &mut points, 9), 0.0);
             assert_eq!(points, vec![[0.0; 2]; n]);
         }
-        // Twins among others stay twins.
+        // Coincident points, two at each place, stay coincident.
         let place = |i: usize| (i / 2) as f64;
         let twins = TopicDistances::from_fn(8, |i, j| (place(i) - place(j)).abs());
         let points = classical_scaling(&twins);

@@ -31,11 +31,11 @@ use crate::model::{Rows, Value};
 use crate::simd::{LANES, Lanes, SimdKernel};
 use crate::special::{digamma, exp_digamma};
 
-/// Topics with fewer expected tokens than this are left out of an answer.
+/// Topics with fewer expected tokens than this are left out of the result.
 const LEAST: f32 = 1e-4;
 /// A topic with less than this fraction of the largest weight is left out of later iterations.
 const FAINT: f64 = 1e-5;
-/// Position of a topic that was left out.
+/// Marks a topic that was left out.
 const OUT: u32 = u32::MAX;
 /// Independent partial sums in loops over entries. Fixed, since it decides the order of additions.
 const SIDES: usize = 4;
@@ -219,7 +219,7 @@ impl Variational {
         }
     }
 
-    /// [`weigh`] of the remaining topics.
+    /// Computes [weights](weigh) of the remaining topics.
     #[inline(always)]
     fn weigh(&mut self, scales: &[f32], most: f32, least: f32) {
         let Self { left, weights, scaled, .. } = self;

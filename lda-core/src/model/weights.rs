@@ -1,4 +1,4 @@
-//! φ as real numbers, for models of other programs.
+//! φ as real numbers, for models that were made by other programs.
 
 use thiserror::Error;
 
@@ -63,10 +63,10 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// φ_kw ∝ `rows[k][w]`: weights of any scale, one row a topic. The least of a row becomes its
-    /// floor, so that a smoothed model, whose topics give most words the same, is held as sparsely
-    /// as it is. What is above its floor by less than a millionth of it, as by rounding, is at the
-    /// floor.
+    /// φ_kw ∝ `rows[k][w]`: weights of any scale, one row per topic. The smallest weight of a row
+    /// becomes its floor, so a smoothed model, in which most words of a topic have the same weight,
+    /// is stored sparsely. A weight that exceeds the floor by less than a millionth of it, as by
+    /// rounding, counts as the floor.
     ///
     /// ```
     /// use lda_core::model::Weights;

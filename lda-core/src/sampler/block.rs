@@ -44,7 +44,7 @@ pub struct GridBlock<'a, T> {
     /// One run of tokens for each word, or for each document where the sampler goes by document; in
     /// order of the tokens.
     pub visits: &'a [RowRun],
-    /// Local document of each token; its local word where the sampler goes by document.
+    /// Local document of each token; its local word if the sampler goes by document.
     pub partner: &'a [u32],
     /// Topic of each token; as long as `partner`.
     pub z: &'a mut [T],
@@ -81,7 +81,7 @@ pub struct WordBlock<'a, T> {
 pub struct Column<'a, T> {
     /// Words, ascending by local id.
     pub visits: &'a [RowRun],
-    /// 1 + M values a token: its topic, then its pending proposals.
+    /// 1 + M values per token: its topic, then its pending proposals.
     pub tokens: &'a mut [T],
 }
 
@@ -103,7 +103,7 @@ pub struct DocumentBlock<'a, T> {
     pub lengths: &'a [u32],
     /// Slots of each document's tokens, documents one after the other.
     pub inverse: &'a [u32],
-    /// 1 + M values a slot: its topic, then its pending proposals.
+    /// 1 + M values per slot: its topic, then its pending proposals.
     pub tokens: &'a mut [T],
     /// Slots whose tokens move; `None` if all do. If set, a document's slots ascend. The other tokens
     /// count, and proposals may be drawn from them, but they keep their topics and pending proposals.

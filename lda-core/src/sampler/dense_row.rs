@@ -11,8 +11,8 @@ pub(in crate::sampler) fn halves(lines: &[Line]) -> impl Iterator<Item = &[u32; 
 /// A dense row of either width.
 pub(in crate::sampler) trait DenseRow {
     fn get(&self, topic: usize) -> u32;
-    /// Adds `by`, which may be −1 as a wrapping word, to a count. Writes the whole vector that a scan
-    /// reads: a load cannot be served from a narrower store still under way.
+    /// Adds `by` to a count; −1 is passed as a wrapping word. Writes the whole vector: a scan loads
+    /// vectors, and a load cannot be forwarded from a narrower store.
     fn add<L: Lanes>(&mut self, l: L, topic: usize, by: u16);
     /// The `N` chunks from `first` on.
     fn chunks<L: Lanes, const N: usize>(&self, l: L, first: usize) -> [L::U; N];

@@ -9,8 +9,7 @@ use crate::sampler::gibbs::{Axis, ByWord, Priors, TopicEntry, VisitedRow};
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded};
 use crate::simd::{Aligned, LANES, Lanes, SimdKernel};
 
-/// Collapsed Gibbs sampling as it is written: all K weights of [(1)](crate::sampler) for every
-/// token.
+/// Plain collapsed Gibbs sampling: all K weights of [(1)](crate::sampler) for every token.
 ///
 /// ```text
 /// for each token of word w in document d, with topic o:
@@ -19,14 +18,14 @@ use crate::simd::{Aligned, LANES, Lanes, SimdKernel};
 ///     put it back with topic t
 /// ```
 ///
-/// The reference that other samplers are held against (Griffiths and Steyvers 2004). It keeps
-/// document rows dense: K · 2 bytes per document (4 for documents of 65,536 tokens and more), and
-/// O(K) per token, sixteen topics at a time. For K up to a few hundred it is also among the fastest;
-/// above, use [`FPlus`](super::FPlus), which has the same law.
+/// The reference for the other samplers (Griffiths and Steyvers 2004). It keeps document rows
+/// dense: K · 2 bytes per document (4 for documents of 65,536 tokens and more), and takes O(K) per
+/// token, sixteen topics at a time. For K up to a few hundred it is also among the fastest; above,
+/// use [`FPlus`](super::FPlus), which has the same law.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Exact;
 
-/// Arrays over topics, one set a thread.
+/// Arrays over topics, one set per thread.
 #[derive(Debug)]
 pub struct ExactScratch<T> {
     live: VisitedRow<T>,
@@ -129,7 +128,8 @@ impl<T: TopicIndex> Visited<'_, T> {
     #[inline(always)]
     fn set<L: Lanes>(&mut self, l: L, k: usize, topic: TopicEntry) {
         self.live.set(k, topic);
-        // The whole vector: a scan's load cannot be served from a narrower store still under way.
+        // Writes the whole vector: a scan loads vectors, and a load cannot be forwarded from a
+        // narrower store.
         let leaves = &mut self.leaves[k / LANES];
         let kept = l.load_f(leaves);
         l.store_f(leaves, l.select_f(1 << (k % LANES), l.splat_f(topic.leaf), kept));

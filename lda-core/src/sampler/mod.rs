@@ -21,7 +21,7 @@
 //! | [`Warp`] | Metropolis-Hastings, counts delayed by a pass | O(M) | words, then documents | biased |
 //!
 //! "Exact" leaves the posterior invariant if the corpus is one block. With several blocks per wave,
-//! totals C_k are as of the wave's start plus the block's own changes: the chain is then the one
+//! totals C_k are those of the wave's start plus the block's own changes: the chain is then the one
 //! declared in [`train`](crate::train), and its distance to the posterior vanishes with the share
 //! of tokens in flight. "Nearly exact" keeps the conditional of each token, but proposes from
 //! tables built from earlier positions of other tokens: .02 to .03 from the posterior in total

@@ -12,7 +12,7 @@ use crate::simd::{LANES, Lanes};
 /// SparseLDA: exact Gibbs by document in three buckets, O(K_d + K_w) per token.
 ///
 /// Yao, Mimno and McCallum, "Efficient methods for topic model inference on streaming document
-/// collections" (KDD 2009); what MALLET runs. While one document is visited, the conditional
+/// collections" (KDD 2009); the sampler of MALLET. While one document is visited, the conditional
 /// [(1)](crate::sampler) splits into
 ///
 /// ```text
@@ -21,25 +21,26 @@ use crate::simd::{LANES, Lanes};
 ///        + C_wk (C_dk + α_k) / (C_k + Vβ)     q, word: its non-zeros
 /// ```
 ///
-/// all without the token itself. q is scanned for each token; s + r is one sum, carried along. Most
-/// draws end in q. A draw that ends in r walks the document's topics, one that ends in s walks all
-/// topics; both are rare, which is why the sampler is fast. [`FPlusDoc`](super::FPlusDoc) is the
-/// same but for these two walks, which there are a tree's.
+/// all without the token itself. q is scanned for each token; s + r is one sum, updated from token
+/// to token. Most draws end in q. A draw that ends in r walks the document's topics, one that ends
+/// in s walks all topics; both are rare, which is why the sampler is fast.
+/// [`FPlusDoc`](super::FPlusDoc) differs only in that a tree replaces these two walks.
 ///
 /// Departures from the paper:
 ///
-/// 1. q is scanned sixteen non-zeros at a time and needs no order, so the rows are not kept sorted
-///    by count; and q comes first, since it is nearly always the one.
-/// 2. s and r are kept as one f64 sum, re-added from all topics once a block, and whenever a
-///    document with many topics comes or goes.
+/// 1. q is scanned sixteen non-zeros at a time, in any order, so the rows are not sorted by count;
+///    and q is tried first, since nearly all draws end in it.
+/// 2. s and r are kept as one f64 sum, recomputed from all topics once per block, and whenever a
+///    document with many topics is entered or left.
 /// 3. The walk over all topics passes 256 at a time by their sum. It is still a third of the time
 ///    at K = 10,000 on kos, 47 tokens per topic.
-/// 4. A word with many topics beside K has a dense row and is drawn from all K weights in one scan.
+/// 4. A word that has a large share of all K topics has a dense row, and its tokens are drawn from
+///    all K weights in one scan.
 ///
 /// Million tokens per CPU second at K = 1,000 after 24 to 60 epochs, SparseLDA / F+LDA by document:
 /// kos 14.1 / 14.4, nips 13.5 / 14.5, news20 11.0 / 10.1, reddit 5.6 / 4.5, scotus 6.8 / 6.4. A
-/// tree has to be updated for every topic of a document that is entered, two buckets have not: with
-/// short documents they win.
+/// tree has to be updated for every topic of each document that is entered, the two buckets need
+/// not be: they are faster for short documents.
 ///
 /// Exact within rounding, as [`FPlus`](super::FPlus) is. Memory: the rows; four arrays over K per
 /// thread.
@@ -52,7 +53,7 @@ pub struct SparseScratch<T>(SweepScratch<T, Buckets>);
 
 sweep_sampler!(SparseLda, SparseScratch, Buckets, ByDocument: "sparse");
 
-/// The buckets r and s, by their sum.
+/// The buckets r and s, stored as one sum.
 #[derive(Debug)]
 struct Buckets {
     total: f64,
@@ -93,7 +94,7 @@ impl<T: TopicIndex> SmoothingBucket<T> for Buckets {
         priors: &Priors<'_>,
         mut u: f64,
     ) -> usize {
-        // The document's bucket, where its topics are listed.
+        // The document's bucket, if its topics are listed.
         if !live.dense {
             for &topic in &live.nonzeros {
                 let k = topic as usize;
@@ -104,8 +105,8 @@ impl<T: TopicIndex> SmoothingBucket<T> for Buckets {
                 }
             }
         }
-        // Stretches are passed by their sums, then sixteen topics at a time. Where rounding leaves
-        // nothing above u, the last topic with any weight is taken.
+        // Skips stretches of chunks by their sums, then searches chunk by chunk. If rounding leaves
+        // no prefix above u, the result is the last topic with positive weight.
         let mut found = 0;
         let mut start = 0;
         while start < leaves.len() {
@@ -136,7 +137,7 @@ impl<T: TopicIndex> SmoothingBucket<T> for Buckets {
     }
 }
 
-/// Weights of sixteen topics in the buckets that are left to walk: s, and r too if the document's
+/// Weights of sixteen topics in the buckets that have to be walked: s, and also r if the document's
 /// topics are not listed.
 #[inline(always)]
 fn weights<L: Lanes, T: TopicIndex>(
@@ -154,7 +155,7 @@ fn weights<L: Lanes, T: TopicIndex>(
     l.mul_f(rest, priors.partner.chunk(l, c))
 }
 
-/// Chunks of sixteen topics that are passed at once.
+/// Number of chunks of sixteen topics that are skipped at once.
 const STRETCH: usize = 16;
 
 /// Sum of sixteen lanes.

@@ -1,23 +1,23 @@
-//! A prior over topics: α_k, or β for every topic.
+//! Prior of topics: α_k, or β for every topic.
 
 use crate::simd::{LANES, Lanes};
 
-/// One number a topic, or one for all.
+/// One number per topic, or one for all.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sampler) struct TopicPrior<'a> {
     /// Weight of the first topic, or of every topic if `each` is `None`.
     first: f32,
-    /// Each topic's, padded with zeros.
+    /// Prior of each topic, padded with zeros; `None` if all are equal.
     each: Option<&'a [[f32; LANES]]>,
 }
 
 impl<'a> TopicPrior<'a> {
-    /// `prior` for every topic. No array is read, and so none is in cache.
+    /// `prior` for every topic. There is no array, which would take space in the cache.
     pub fn symmetric(prior: f32) -> Self {
         Self { first: prior, each: None }
     }
 
-    /// `padded[k]` for topic k; what is known to be the same for all is read once.
+    /// `padded[k]` for topic k; if `symmetric`, only the first is read.
     pub fn new(padded: &'a [f32], symmetric: bool) -> Self {
         let each = (!symmetric).then_some(padded.as_chunks().0);
         Self { first: padded[0], each }
@@ -29,7 +29,7 @@ impl<'a> TopicPrior<'a> {
         self.each.map_or(self.first, |each| each[topic / LANES][topic % LANES])
     }
 
-    /// The priors of the sixteen topics of chunk `c`; past K whatever.
+    /// The priors of the sixteen topics of chunk `c`; unspecified past K.
     #[inline(always)]
     pub fn chunk<L: Lanes>(&self, l: L, c: usize) -> L::F {
         match self.each {

@@ -12,8 +12,8 @@ use crate::sampler::topic_prior::TopicPrior;
 use crate::sampler::{Block, Context, Outcome, Pass, Requires, Sampler, Shape};
 use crate::simd::{LANES, Lanes};
 
-/// ZenLDA: one part of the conditional is fresh, two come from tables, and remedies correct for the
-/// token that the tables counted.
+/// ZenLDA: one part of the conditional is fresh, two come from tables, and rejections ("remedies")
+/// correct for the token, which the tables count.
 ///
 /// Zhao et al., "ZenLDA: an efficient and scalable topic model training system on distributed
 /// data-parallel platform" (2015). The conditional [(1)](crate::sampler) in three parts:
@@ -24,8 +24,8 @@ use crate::simd::{LANES, Lanes};
 ///               a table a wave       a table a visit           fresh, without the token
 /// ```
 ///
-/// The third part is scanned; a draw from a table costs O(1). The tables counted the token, and
-/// there is no Metropolis-Hastings step; instead a draw is kept with a probability that corrects
+/// The third part is scanned; a draw from a table costs O(1). The tables count the token itself.
+/// There is no Metropolis-Hastings step; instead a draw is kept with a probability that corrects
 /// for the token, and repeated otherwise:
 ///
 /// | part | topic | kept with probability |
@@ -35,37 +35,40 @@ use crate::simd::{LANES, Lanes};
 /// | the visit's table | o | 1 − 1/C̃_wo (by document: 1/C̃_do) |
 /// | fresh | any | (C_o − 1 + Vβ) / (C_o + Vβ), by scaling the part and not by drawing |
 ///
-/// By word the scan costs K_d, by document K_w. [`ZenHybrid`] does each token the cheaper way,
-/// which it takes to be by the one of its two rows that has more tokens: a pass over the tokens
-/// whose word has at least as many as their document, by word, then one over the others, by
-/// document. Both see and change the same rows.
+/// By word the scan costs K_d, by document K_w. [`ZenHybrid`] resamples each token by the one of
+/// its two rows that has more tokens, which is taken to be the cheaper way: one pass by word over
+/// the tokens whose word has at least as many tokens as their document, then one by document over
+/// the others. Both passes read and change the same rows.
 ///
 /// Departures from the paper:
 ///
-/// 1. Draws are made again until one is kept; the paper draws again once, which can be grossly
-///    wrong, and leaves out the first line of the table.
-/// 2. Counts are live: they change as tokens do, and only the tables stand still, for a visit and
-///    for a wave. The paper freezes all of them for an epoch (TV .12 to .32 on tiny corpora).
-/// 3. A row with many topics beside K is dense and drawn from all K fresh weights in one scan,
-///    which is quicker than tables and exact.
+/// 1. Draws are repeated until one is kept. The paper repeats once, which can be grossly wrong, and
+///    leaves out the first line of the table.
+/// 2. Counts are current: they change with every token, and only the tables are fixed, one for a
+///    visit and one for a wave. The paper freezes all of them for an epoch (TV .12 to .32 on tiny
+///    corpora).
+/// 3. A row that has a large share of all K topics is dense, and its tokens are drawn from all K
+///    fresh weights in one scan, which is faster than tables and exact.
 ///
-/// **Biased** by what happened since a table was built: the visited row's own earlier tokens, and
-/// C_k since the wave began. On the three tiny corpora of the tests the stationary law is .136,
-/// .163 and .185 away from the posterior in total variation by word, .065, .059 and .080 by
-/// document, .129, .017 and .075 by degree. [`AliasLda`](super::AliasLda) is the variant with
-/// Metropolis-Hastings steps.
+/// **Biased** by changes after a table was built: those of the visited row's earlier tokens, and
+/// those of C_k since the start of the wave. On the three tiny corpora of the tests the stationary
+/// law is .136, .163 and .185 away from the posterior in total variation by word, .065, .059 and
+/// .080 by document, .129, .017 and .075 by degree. [`AliasLda`](super::AliasLda) is the variant
+/// with Metropolis-Hastings steps.
 ///
-/// The remedies are exact for tables of current counts, and these are not. Without them the law
-/// would be *nearer* to the posterior by word on all three corpora (.132, .133, .161) and by
-/// document on the first (.061), and slightly further away by document on the others (.060, .081).
+/// The remedies would be exact if the tables had current counts, which they do not. Without
+/// remedies the law would be *nearer* to the posterior by word on all three corpora (.132, .133,
+/// .161) and by document on the first (.061), and slightly further away by document on the others
+/// (.060, .081).
 ///
 /// Cost per token: K_d/16 gathers of sixteen by word, K_w/16 by document, the smaller of the two by
 /// degree. Memory: rows; scratch is six arrays over K per thread.
 ///
-/// Beside [`SparseLda`](super::SparseLda), which scans the same rows as ZenLDA by document and
-/// walks the rest: million tokens per CPU second on kos 14.5 against 14.5 at K = 1,000 and 10.0
-/// against 6.6 at 10,000, where the walk is a third of SparseLDA's time and a table pays. Its
-/// epochs bring less there: it took 10.6 s to 99 % of the best likelihood, SparseLDA 8.8.
+/// Compared with [`SparseLda`](super::SparseLda), which scans the same rows as ZenLDA by document
+/// and walks the rest: million tokens per CPU second on kos are 14.5 against 14.5 at K = 1,000, and
+/// 10.0 against 6.6 at 10,000, where the walk is a third of SparseLDA's time and a table pays off.
+/// But an epoch of ZenLDA gains less there: it took 10.6 s to 99 % of the best likelihood,
+/// SparseLDA 8.8.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Zen;
 

@@ -1,10 +1,9 @@
-//! The state that a run carries from one epoch to the next, in a form that does not depend on the
-//! layout.
+//! State that a run carries from one epoch to the next, in a form independent of the layout.
 //!
-//! Counts follow from the topics. Four things do not: the order of entries in list rows, which decides
-//! the result of a draw; which rows are lists; the pending proposals of WarpLDA; and how settled
-//! tokens are, if converged ones are excluded. All of it is stored by document and word, so that a run
-//! with another layout could resume from it.
+//! Counts follow from the topics. Four things do not: the order of entries in list rows, which
+//! decides the result of a draw; which rows are lists; the pending proposals of WarpLDA; and how
+//! settled tokens are, if converged ones are excluded. All of it is stored by document and word, so
+//! that a run with another layout could resume from it.
 
 use crate::corpus::Corpus;
 use crate::counts::{Rows, TopicIndex};
@@ -103,10 +102,10 @@ impl<T: TopicIndex> State<T> {
         ResumeState { topics, proposals, ages, documents, words }
     }
 
-    /// Restores `carried` in a state that was made from its topics.
+    /// Restores everything in `carried` but the topics, from which this state must have been made.
     ///
     /// # Errors
-    /// Names the part that does not fit; the state must then be dropped.
+    /// Returns the name of the part that does not fit. The state must then be dropped.
     pub fn take_up(
         &mut self,
         corpus: &Corpus,
@@ -212,7 +211,7 @@ fn order<T: TopicIndex>(
     sorted.sort_unstable();
     let count = |topic: u32| {
         let at = sorted.binary_search_by_key(&topic, |&(topic, _)| topic).ok()?;
-        // Taking the count makes a topic that is listed twice fail the second time.
+        // The count is set to 0, so that a topic that is listed twice fails the second time.
         let count = std::mem::take(&mut sorted[at].1);
         (count > 0).then_some((topic, count))
     };

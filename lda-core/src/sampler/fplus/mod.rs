@@ -26,10 +26,11 @@ use tree::Tree;
 /// Exact within rounding: weights are f32 products (relative error 2⁻²⁴ each), summed over at most
 /// K/16 per lane; a draw never returns a topic of weight 0.
 ///
-/// Which axis? The scan pays K_d by word and K_w by document, and by document a document's row is
-/// in cache while all of its tokens are drawn. Million tokens per CPU second at K = 1,000 after 24
-/// to 60 epochs, by word / by document, from the shortest documents to the longest: reddit 8.4 /
-/// 4.5, acl 9.1 / 8.6, news20 10.4 / 10.1, kos 10.1 / 14.4, nips 9.1 / 14.5, scotus 5.5 / 6.4.
+/// Choice of the axis: the scan costs K_d by word and K_w by document, and by document the
+/// document's row stays in cache while all of its tokens are drawn. Million tokens per CPU second
+/// at K = 1,000 after 24 to 60 epochs, by word / by document, from the shortest documents to the
+/// longest: reddit 8.4 / 4.5, acl 9.1 / 8.6, news20 10.4 / 10.1, kos 10.1 / 14.4, nips 9.1 / 14.5,
+/// scotus 5.5 / 6.4.
 ///
 /// Cost per token: K_d/16 (K_w/16) gathers of sixteen, one division per changed topic (above 65,536
 /// topics also one per topic of the visited row, where 1 / (C_k + Vβ) is not kept). Memory: no more

@@ -1,4 +1,4 @@
-//! Gibbs samplers that split the conditional (1) in two, by word and by document.
+//! Gibbs samplers that split the conditional (1) into two parts, by word or by document.
 //!
 //! One axis is *visited*: words, or documents. While a row of it is visited, its counts lie in a
 //! dense array and
@@ -33,8 +33,8 @@ pub(super) use other_axis::{Place, count, places, shift, shift_at};
 pub(super) use sweep::{Part, SmoothingBucket, SweepScratch, sweep_block};
 pub(super) use visited_row::{TopicEntry, VisitedRow};
 
-/// A sampler that is the [`sweep`] with one kind of [`SmoothingBucket`]: over one axis, or over
-/// each in a pass of its own, where `$placement` says which tokens go with which.
+/// Implements [`Sampler`] by the [`sweep`] with one kind of [`SmoothingBucket`]: over one axis, or
+/// over both in two passes, where `$placement` assigns tokens to passes.
 macro_rules! sweep_sampler {
     ($sampler:ty, $scratch:ident, $rest:ty, $axis:ident: $name:literal) => {
         sweep_sampler!(

@@ -55,16 +55,16 @@ pub(in crate::sampler) fn shift<L: Lanes, T: TopicIndex>(
     shift_at(rows, row, from, to);
 }
 
-/// A topic and where a row has it.
+/// A topic, its count in a row, and its position there.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::sampler) struct Place {
     pub topic: u32,
     pub count: u32,
-    /// Entry of a sparse row; 0 if it has none.
+    /// Index of its entry in a sparse row; 0 if it has none.
     at: u32,
 }
 
-/// Places of `topics` in `row`, in one go over it.
+/// Places of `topics` in `row`, found in one scan.
 #[inline(always)]
 pub(in crate::sampler) fn places<L: Lanes, T: TopicIndex, const N: usize>(
     l: L,
@@ -75,7 +75,8 @@ pub(in crate::sampler) fn places<L: Lanes, T: TopicIndex, const N: usize>(
         RowMut::Sparse(sparse) => {
             let wanted = topics.map(|topic| l.splat_u(topic));
             let zero = l.splat_u(0);
-            // The chunk that has a topic, above the lanes that are it.
+            // For each topic: number of the chunk that contains it (upper bits) and mask of the
+            // matching lanes (lower 16 bits).
             let mut hits = [0u64; N];
             let chunks = sparse.chunks();
             let lines = &sparse.lines[..chunks * T::LINES];
@@ -91,7 +92,7 @@ pub(in crate::sampler) fn places<L: Lanes, T: TopicIndex, const N: usize>(
             for n in 0..N {
                 let lane = (hits[n] | 1 << 16).trailing_zeros() % LANES as u32;
                 let at = (hits[n] >> 16) as u32 * LANES as u32 + lane;
-                // Entry 0, the header, counts nothing.
+                // A topic that was not found gets entry 0, the header, whose count is 0.
                 places[n] = Place { topic: topics[n], count: sparse.entry(at as usize).1, at };
             }
             places

@@ -2,24 +2,24 @@
 //!
 //! ```text
 //! for each row of the visited axis:
-//!     b_k ← (count + prior)/(C_k + Vβ) at the row's non-zeros      (elsewhere prior/(C_k + Vβ) stands)
+//!     b_k ← (count + prior)/(C_k + Vβ) at the row's non-zeros      (prior/(C_k + Vβ) elsewhere)
 //!     for each of its tokens, whose partner is p and whose topic is o:
 //!         take the token out: both rows, C_o, b_o                                            (a)
 //!         r ← Σ over the non-zeros of p's row of count · b_k                                 (b)
 //!         u ← uniform in [0, r + Σ partner's prior · b_k)
-//!         t ← if u < r: search the scan, else: the rest                                      (c)
+//!         t ← if u < r: search the scan, else: the second part                                      (c)
 //!         put the token back with topic t                                                    (d)
 //!     b_k ← prior/(C_k + Vβ) at the row's non-zeros
 //! ```
 //!
-//! 1. (a) and (d) are not carried out when t = o, which is every second token once the chain has
-//!    settled: the scan takes the token out on the fly. Only a change touches memory.
+//! 1. (a) and (d) are skipped if t = o, as for every second token once the chain has settled: the
+//!    scan leaves the token out on the fly, and only a change of topic writes to memory.
 //! 2. (b) runs over sixteen entries at a time and adds *by lane*; (c) first finds the lane, then
-//!    the entry in it. One fixed order of additions, no branch on which entry it is.
-//! 3. A partner with many topics beside K has a dense row, and is drawn from all K weights
-//!    (count + prior) b_k in one contiguous scan, which reads no index and needs no rest. Which form
-//!    a row has is settled at the epoch's start, by what is quicker to scan. A row whose partners
-//!    are all dense never keeps up the rest.
+//!    the entry in it. The order of additions is fixed, and no branch depends on the entry.
+//! 3. A partner that has a large share of all K topics has a dense row. Its tokens are drawn from
+//!    all K weights (count + prior) b_k in one contiguous scan, which reads no indices and needs no
+//!    second part. The form of a row is chosen at the start of the epoch, as the one that is faster
+//!    to scan. The sums of the second part are not updated in a row whose partners are all dense.
 
 use std::marker::PhantomData;
 
@@ -38,15 +38,15 @@ use crate::simd::{Aligned, LANES, Lanes, SimdKernel};
 /// Distance of prefetches, in tokens.
 const AHEAD: usize = 8;
 
-/// The part that is not scanned: its sum over all topics, and draws from it. Topic k has weight
-/// `weight(k) · leaf(k)`.
+/// The second part of the conditional, which is not scanned: its sum over all topics, and draws
+/// from it. Topic k has weight `weight(k) · leaf(k)`.
 pub(in crate::sampler) trait SmoothingBucket<T: TopicIndex>:
     std::fmt::Debug + Send
 {
     /// Whether draws walk [`VisitedRow::nonzeros`], which must then list no topic twice.
     const WALKS_NONZEROS: bool;
 
-    /// For `topics` topics.
+    /// Creates the sums for `topics` topics.
     fn new(topics: usize) -> Self;
 
     /// A block begins.
@@ -178,7 +178,7 @@ impl<T: TopicIndex, A: Axis, R: SmoothingBucket<T>> SimdKernel for SampleBlock<'
                 if let Some(own) = block.z.get(i + AHEAD)
                     && size_of::<T>() > 2
                 {
-                    // Arrays over so many topics are not in cache.
+                    // With 32-bit topics the arrays over topics are not in cache.
                     sweep.scratch.live.prefetch(l, own.get() as usize);
                 }
                 let own = block.z[i].get();

@@ -1,8 +1,8 @@
-//! One word's counts, or one document's, in a dense scratch, and the totals of the wave plus the
-//! block's own changes.
+//! Counts of the word or document being visited, in a dense scratch; and the totals C_k, as of the
+//! wave's start plus the block's own changes.
 //!
-//! Entering a row spreads it over `counts`; leaving writes it back. Neither costs more than the row
-//! has non-zeros while the row is sparse.
+//! Entering a row spreads it over `counts`, and leaving writes it back. For a sparse row both cost
+//! O(non-zeros of the row).
 
 use std::marker::PhantomData;
 
@@ -22,14 +22,15 @@ pub(in crate::sampler) struct VisitedRow<T> {
     pub counts: Aligned<u32>,
     /// C_k: the wave's plus the block's own changes.
     pub totals: Aligned<u32>,
-    /// 1 / (C_k + Vβ), kept up with `totals`. Empty where topics are so many that another array is
-    /// another cache miss, which takes longer than a division.
+    /// 1 / (C_k + Vβ), updated with `totals`. Empty if there are so many topics that another array
+    /// means another cache miss, which takes longer than a division.
     inverse: Aligned<f32>,
     /// Topics that `counts` may hold, while a sparse row is loaded.
     pub nonzeros: Vec<u32>,
     /// Whether the row last loaded is dense.
     pub dense: bool,
-    /// Topics whose total moved in this block, and whether a topic is among them, 64 a word.
+    /// Topics whose total has changed in this block, as a list and as a bit set with 64 topics per
+    /// word.
     moved: Vec<u32>,
     has_moved: Vec<u64>,
     /// Wave that `totals` belongs to.
@@ -197,8 +198,8 @@ impl<T: TopicIndex> VisitedRow<T> {
         }
     }
 
-    /// Leaves a row: writes it back. `counts` is zero again where the row is sparse; a dense
-    /// row leaves its counts behind for [`clear_dense`](Self::clear_dense) or the next dense load.
+    /// Leaves a row: writes it back. After a sparse row `counts` is zero again; a dense row leaves
+    /// its counts in place for [`clear_dense`](Self::clear_dense) or the next dense load.
     #[inline(always)]
     pub fn store(&mut self, rows: &mut Rows<T>, row: usize) {
         match rows.row_mut(row) {

@@ -43,7 +43,7 @@ impl Proposals {
     }
 }
 
-/// LightLDA: Metropolis-Hastings with two proposals in turn, at a cost that does not depend on K.
+/// LightLDA: Metropolis-Hastings with two alternating proposals, at a cost independent of K.
 ///
 /// Yuan et al., "LightLDA: big topic models on modest computer clusters" (WWW 2015). Each step of a
 /// token accepts or rejects one proposal from its document and one from its word:
@@ -60,37 +60,37 @@ impl Proposals {
 ///
 /// Departures from the paper:
 ///
-/// 1. (a) has only the word factor. The token drawn may be i itself, which stands for the topic
-///    that it has come to; so the reverse proposal is C_ds + α_s, and the document factors cancel.
-///    The paper's equation 11 divides by C_dt + α_t with the token in, which is wrong by as much as
-///    TV .19 on three tokens.
+/// 1. (a) has only the word factor. The random token of d may be i itself, which then proposes its
+///    current topic; so the reverse proposal has weight C_ds + α_s, and the document factors
+///    cancel. The paper's equation 11 divides by C_dt + α_t with the token counted, which is wrong
+///    by up to .19 in total variation on three tokens.
 /// 2. The ratio (b) uses the stale masses that the draw was made from, not the current counts. The
 ///    token itself is taken out of them (see `sampler::tables` in the source).
-/// 3. Tokens go by word, not by document. The order of a Gibbs sampler's tokens is free, and by
-///    word all that both ratios ask of the word is in cache: its counts, its table, and the masses
-///    of that by topic. One table per thread is enough; it is built when a word is entered, and
-///    rebuilt when twice as many tokens have drawn from it as it has topics; the paper builds all
-///    words' once a slice of the model, and keeps them. The document's side is one draw from its
-///    topics (`light::positions` in the source) and one go over its row of counts for all topics
-///    that a token looks at.
+/// 3. Tokens are visited by word, not by document. A Gibbs sampler may visit tokens in any order,
+///    and by word everything that both ratios read of the word is in cache: its counts, its table,
+///    and the table's masses by topic. One table per thread is enough: it is built when a word is
+///    entered, and rebuilt when twice as many tokens have drawn from it as it has topics. The paper
+///    builds the tables of all words once per slice of the model, and keeps them. From the
+///    document, a token needs one draw from its topics (`light::positions` in the source) and one
+///    scan of its row of counts, for all topics that the token looks at.
 /// 4. Either proposal may be left out ([`Proposals`]), as in the paper's figure 11.
 ///
 /// **Nearly exact.** Each step keeps the conditional of its token, given everything else and the
-/// table. What remains is that a table remembers where the word's *other* tokens were when it was
-/// built: with one step per token the stationary law is .018, .016 and .035 away from the posterior
-/// in total variation on the three tiny corpora of the tests (.10, .07 and .13 were the token
-/// itself left in the table). The share shrinks as tokens per topic grow. On kos at K = 1,000, log
-/// joint per token after 1,500 epochs: M = 1 −9.104, M = 2 −9.083 (mean of two runs), M = 4 −9.067,
-/// exact −9.048; after 100: −9.71, −9.46, −9.31 and −9.18.
+/// table. The remaining error comes from tables that still contain the topics that the word's
+/// *other* tokens had when the table was built: with one step per token the stationary law is .018,
+/// .016 and .035 away from the posterior in total variation on the three tiny corpora of the tests
+/// (.10, .07 and .13 with the token itself left in the table). The error shrinks as tokens per
+/// topic grow. On kos at K = 1,000, log joint per token after 1,500 epochs: M = 1 −9.104, M = 2
+/// −9.083 (mean of two runs), M = 4 −9.067, exact −9.048; after 100: −9.71, −9.46, −9.31 and −9.18.
 ///
-/// **Latency.** What is proposed depends on nothing that the token accepts: a table is fixed, and
-/// the token's own share of its document names its current topic, whatever that is, which proposes
-/// nothing. So the topics of two steps are drawn first and looked up at once; only then are they
-/// judged, one after the other, without a branch.
+/// **Latency.** Proposals do not depend on which earlier ones the token accepts: the table is
+/// fixed, and a document proposal that is the token itself is the current topic, whichever that is,
+/// and changes nothing. So the topics of two steps are drawn first and looked up together; then
+/// they are accepted or rejected, one after the other, without a branch.
 ///
 /// Cost per token: M times a few loads from arrays over K and one from the document's topics; one
-/// go over the document's row if that is a list. Memory: rows; per thread 100 bytes per topic, and
-/// a topic id per token and 16 bytes per document of the largest document range.
+/// scan of the document's row if it is a list. Memory: rows; per thread 100 bytes per topic, and a
+/// topic id per token and 16 bytes per document of the largest document range.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LightLda {
     /// Kinds of proposals.

@@ -1,14 +1,15 @@
-//! The topics of every document's tokens, to draw one at random.
+//! Topics of every document's tokens, from which a random one is drawn.
 //!
-//! A document's share of the proposal is C_dk + α_k; the topic of a random one of its tokens is a draw
-//! from its counts, in O(1) and from one cache line. By word a document's tokens lie far apart, so their
-//! topics are written down a second time, document after document: those of the block in the order in
-//! which the sweep comes to them, so that one cursor per document points to the next; then those of other
-//! blocks, which stand still meanwhile and are known from the counts alone.
+//! The document proposal is ∝ C_dk + α_k. The topic of a random token of the document is a draw
+//! from its counts C_dk, in O(1) and from one cache line. In the order by word, the tokens of a
+//! document lie far apart, so their topics are copied here, document after document: first the
+//! block's tokens in the order in which the sweep visits them, so that one cursor per document
+//! points to the next; then the tokens of other blocks, which do not change during the sweep and
+//! are known by their counts alone.
 //!
-//! Cost: a pass over the block's tokens and its documents' rows, and over all tokens of those documents
-//! if there are many blocks. Memory per thread: a topic id per token of the documents and 16 bytes per
-//! document.
+//! Cost: a pass over the block's tokens and its documents' rows, and over all tokens of those
+//! documents if there are many blocks. Memory per thread: a topic id per token of the documents and
+//! 16 bytes per document.
 
 use std::ops::Range;
 
@@ -21,7 +22,7 @@ struct Head {
     start: u64,
     /// Tokens of the document.
     len: u32,
-    /// Tokens of the block that the sweep has passed.
+    /// Number of its tokens that the sweep has passed.
     next: u32,
 }
 
@@ -40,8 +41,8 @@ pub(super) struct Positions<T> {
 }
 
 impl<T: TopicIndex> Positions<T> {
-    /// Writes the topics down: `z` and `partner` are the block's tokens. `counts` is zero for every topic,
-    /// and is again when this returns.
+    /// Copies the topics; `z` and `partner` are topic and document of the block's tokens. `counts`
+    /// is scratch: zero for every topic, before and after the call.
     pub fn write(&mut self, documents: &Rows<T>, z: &[T], partner: &[u32], counts: &mut [u32]) {
         let Self { heads, topics } = self;
         heads.clear();
@@ -96,13 +97,13 @@ impl<T: TopicIndex> Positions<T> {
         l.prefetch(&self.topics, self.heads[document].start as usize + at);
     }
 
-    /// Tokens of `document`.
+    /// Number of tokens of `document`.
     #[inline(always)]
     pub fn tokens(&self, document: usize) -> u32 {
         self.heads[document].len
     }
 
-    /// The topics of `document`, and which of them is that of its next token.
+    /// The topics of `document`, and the index of its next token among them.
     #[inline(always)]
     pub fn next(&self, document: usize) -> (&[T], usize) {
         let head = self.heads[document];
@@ -142,7 +143,7 @@ mod tests {
             let (z, partner): (Vec<u16>, Vec<u32>) = own.map(|&(d, topic, _)| (topic, d)).unzip();
             let mut counts = vec![0; 40];
             let mut positions = Positions::default();
-            // A second time, over what the first left behind.
+            // The second write overwrites the results of the first.
             for _ in 0..2 {
                 positions.write(&rows, &z, &partner, &mut counts);
             }

@@ -18,18 +18,19 @@ use crate::simd::Lanes;
 pub(super) struct SweepScratch<T> {
     pub live: VisitedRow<T>,
     pub table: VisitTable<T>,
-    /// β / (C_k + Vβ): what all words' tables share.
+    /// β / (C_k + Vβ): the part that the tables of all words share.
     pub shared: SharedTable,
-    /// α_k, where it differs by topic.
+    /// α_k, if it differs by topic.
     pub alpha: SharedTable,
     pub positions: Positions<T>,
 }
 
-/// Steps of a token whose document proposals are drawn ahead.
+/// Number of steps of a token whose document proposals are drawn in advance.
 const HINTED: usize = 2;
-/// Tokens ahead that a document's rows and topics are asked for; twice as far, where they lie.
+/// Distance in tokens at which a document's row and topics are prefetched; their location is
+/// prefetched at twice this distance.
 const AHEAD: usize = 8;
-/// Tokens of which something may be known.
+/// Number of tokens whose uniforms are stored.
 const RING: usize = 16;
 const _: () = assert!(AHEAD < RING);
 
@@ -50,7 +51,7 @@ pub(super) struct Sweep<'a, L, T> {
     pub outcome: Outcome,
 }
 
-/// A topic and all that its weight is made of, without the token.
+/// A topic and the factors of its weight, without the token.
 #[derive(Clone, Copy, Default)]
 struct State {
     /// Its place in the document's row.
@@ -113,8 +114,8 @@ impl<'a, L: Lanes, T: TopicIndex> Sweep<'a, L, T> {
         sweep
     }
 
-    /// Draws the uniforms of the document proposals of the token at `slot`, and asks for the topics
-    /// that they choose.
+    /// Draws the uniforms of the document proposals of the token at `slot`, and prefetches the
+    /// topics that they select.
     #[inline(always)]
     fn draw_ahead(&mut self, document: usize, slot: usize) {
         if self.proposals == Proposals::Word {
@@ -129,7 +130,7 @@ impl<'a, L: Lanes, T: TopicIndex> Sweep<'a, L, T> {
         }
     }
 
-    /// Asks for what the tokens after that at `slot` will read.
+    /// Prefetches the data of the tokens that follow the one at `slot`.
     #[inline(always)]
     pub fn look_ahead(&mut self, documents: &Rows<T>, partner: &[u32], slot: usize) {
         if let Some(&far) = partner.get(slot + 2 * AHEAD) {
@@ -149,7 +150,7 @@ impl<'a, L: Lanes, T: TopicIndex> Sweep<'a, L, T> {
         }
     }
 
-    /// Enters a word, with a table that its first token draws from.
+    /// Enters a word, and builds the table from which its tokens draw.
     #[inline(always)]
     pub fn enter(&mut self, words: &mut Rows<T>, word: usize) {
         let SweepScratch { live, table, .. } = &mut *self.scratch;
@@ -167,7 +168,7 @@ impl<'a, L: Lanes, T: TopicIndex> Sweep<'a, L, T> {
         }
     }
 
-    /// Before a token of the word that is not its first: rebuilds the table if it is used up.
+    /// Called before each token of the word but the first: rebuilds the table if it is used up.
     #[inline(always)]
     pub fn go_on(&mut self, words: &mut Rows<T>, word: usize) {
         if !self.scratch.table.take() {
@@ -190,8 +191,8 @@ impl<'a, L: Lanes, T: TopicIndex> Sweep<'a, L, T> {
         live.set(new, put);
     }
 
-    /// Resamples the token at `slot`, whose document's counts are `row`: where that has its old and its
-    /// new topic. Nothing is written.
+    /// Resamples the token at `slot`, whose document has the counts `row`; returns the places of
+    /// its old and its new topic in that row. Nothing is written.
     #[inline(always)]
     pub fn token(
         &mut self,
@@ -216,8 +217,9 @@ impl<'a, L: Lanes, T: TopicIndex> Sweep<'a, L, T> {
         (own, now.map_or(own, |now: State| now.place))
     }
 
-    /// `N` steps of each kind, from the state `now` or the token's own topic on; the uniforms `ahead`
-    /// choose what the document proposes. Returns the place of the token's own topic.
+    /// Makes `N` steps of each kind, starting from the state `now`, or from the token's own topic
+    /// if there is none; the uniforms `ahead` select the document proposals. Returns the place of
+    /// the token's own topic.
     #[inline(always)]
     fn steps<const N: usize, const TOPICS: usize>(
         &mut self,
@@ -302,7 +304,8 @@ impl<'a, L: Lanes, T: TopicIndex> Sweep<'a, L, T> {
         }
     }
 
-    /// The topic at `uniform` of all C_dk + α_k, the token itself among them, and whether it is that.
+    /// The topic at the share `uniform` of Σ_k (C_dk + α_k), which includes the token; and whether
+    /// the token itself was drawn.
     #[inline(always)]
     fn document_proposal(&self, document: usize, uniform: f64) -> (u32, bool) {
         let SweepScratch { positions, alpha, .. } = &*self.scratch;
@@ -321,7 +324,8 @@ impl<'a, L: Lanes, T: TopicIndex> Sweep<'a, L, T> {
     }
 }
 
-/// A draw from the word's stale masses without the token; `v` judges the first try.
+/// A draw from the word's stale masses without the token; the uniform `v` accepts or rejects the
+/// first try.
 #[inline(always)]
 fn word_proposal<L: Lanes, T: TopicIndex>(
     stale: &Stale<'_, L, T>,

@@ -7,15 +7,15 @@
 //! ```
 //!
 //! where f_k is 1 or α_k, and a tilde marks counts as of the time when the table was built. The
-//! first sum has as many terms as the word has topics and is stored per word ([`WordTables`]); the
-//! second is the same for all words and is built once per wave ([`SharedTable`]). Each is a Walker
-//! table: a draw costs one random number and one or two cache lines, whatever K is.
+//! first term is non-zero for the topics of the word only, and is stored per word ([`WordTables`]);
+//! the second is the same for all words, and is built once per wave ([`SharedTable`]). Each is a
+//! Walker table: a draw costs one random number and one or two cache lines, whatever K is.
 //!
-//! **The token itself.** A table built in this epoch counts the very token that it proposes for,
-//! under the topic that the token still has. Left in, that ties proposals to the token's own past
-//! and biases the chain: by TV .06 to .13 on three tiny corpora. So it is taken out ([`Stale`]), in
-//! the draws and in the masses that enter the acceptance ratio alike; .02 to .04 are left, which
-//! come from tables that still contain the old topics of other tokens.
+//! **The token itself.** A table built in this epoch counts the token for which it proposes, under
+//! the topic that the token still has. This makes proposals depend on the token's own topic and
+//! biases the chain, by .06 to .13 in total variation on three tiny corpora. So the token is taken
+//! out ([`Stale`]) of the draws and of the masses in the acceptance ratio. The remaining bias of
+//! .02 to .04 comes from tables that still contain the old topics of other tokens.
 //!
 //! Memory: 16 bytes and a topic id for each topic that a word can have, min(K, L_w); 8 bytes per
 //! topic and thread for the shared table.

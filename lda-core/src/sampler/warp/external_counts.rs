@@ -1,9 +1,11 @@
-//! A word's tokens that are external: on other nodes, or with another sampler. Only their counts are known.
+//! External tokens of a word: tokens on other nodes, or of another sampler. Only their counts are
+//! known.
 //!
-//! They weigh as any tokens do when proposals are judged, and a proposal may be the topic of one of them. Where
-//! tokens are known one by one a random one is picked; here its topic is drawn by the counts: from an alias table
-//! (O(K_w) to build, O(1) a draw) where there are at least as many draws as topics, else from cumulative counts
-//! (O(K_w) too, but several times as quick, and O(log K_w) a draw).
+//! They count like other tokens in the acceptance ratio, and a proposal may be the topic of one of
+//! them. Among tokens that are known one by one, a random token is picked; here its topic is drawn
+//! from the counts: with an alias table (O(K_w) to build, O(1) per draw) if there are at least as
+//! many draws as topics, otherwise from cumulative counts (also O(K_w), but several times as fast
+//! to build, and O(log K_w) per draw).
 
 use crate::counts::{Rows, TopicIndex};
 use crate::discrete::{AliasScratch, SparseAlias};
@@ -15,7 +17,7 @@ use crate::simd::{LANES, Lanes};
 pub(super) struct ExternalCounts {
     row: Vec<(u32, u32)>,
     tokens: u32,
-    /// Tokens of the topics up to each of the row's, where draws are made from these.
+    /// Cumulative counts of the row; empty if draws are made from `table`.
     cumulative: Vec<u32>,
     table: SparseAlias,
     scratch: AliasScratch,
@@ -34,7 +36,7 @@ impl Default for ExternalCounts {
 }
 
 impl ExternalCounts {
-    /// Removes all.
+    /// Removes all tokens.
     pub fn clear(&mut self) {
         self.row.clear();
         self.tokens = 0;
@@ -63,7 +65,7 @@ impl ExternalCounts {
         }
     }
 
-    /// (topic, tokens), no zeros.
+    /// (topic, number of tokens), no zeros.
     #[inline(always)]
     pub fn row(&self) -> &[(u32, u32)] {
         &self.row

@@ -29,9 +29,9 @@ pub use row::WarpScratch;
 /// ```
 ///
 /// In the word pass the pending proposals are the ones the document pass drew from ∝ C_dk + α_k:
-/// the proposal cancels the document factor of [(1)](crate::sampler), and the ratio keeps the word
-/// factor; and the other way round. A draw ∝ C_wk + β is the topic of a random token of w with
-/// probability L_w / (L_w + Kβ), else a uniform topic.
+/// the proposal cancels the document factor of [(1)](crate::sampler), so the ratio has only the
+/// word factor. In the document pass it is the other way round. A draw ∝ C_wk + β is the topic of a
+/// random token of w with probability L_w / (L_w + Kβ), else a uniform topic.
 ///
 /// Departures from the paper:
 ///
@@ -45,18 +45,19 @@ pub use row::WarpScratch;
 /// 4. Accepts and proposals draw from separate streams, so pending proposals can be drawn again
 ///    from (z, seed, epoch).
 ///
-/// **Biased.** Tokens of a pass do not see each other move. On the three tiny corpora of the tests
-/// the stationary law is .026, .085 and .059 away from the posterior in total variation (.031, .084
-/// and .064 where tokens count themselves, see [`Warp::count_own`]); on real corpora the likelihood
-/// ends a little below Gibbs', and reaching a given one takes several times the epochs.
+/// **Biased.** Within a pass, a token does not see the moves of other tokens. On the three tiny
+/// corpora of the tests the stationary law is .026, .085 and .059 away from the posterior in total
+/// variation (.031, .084 and .064 if tokens count themselves, see [`Warp::count_own`]). On real
+/// corpora the final likelihood is a little below that of Gibbs sampling, and a given likelihood
+/// takes several times as many epochs.
 ///
 /// Memory: 2 + 2M bytes per token (4 + 4M above 65,536 topics) and 4 for the inverse index; scratch
 /// per thread is 12 bytes per topic and 4 (2 + M) per token of the longest row.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Warp {
-    /// Whether a token counts itself in the acceptance ratio, as in the paper's formulas. If false, it
-    /// is taken out of its starting topic, as in the authors' program: from a random start that mixes
-    /// faster, since a token that is alone in its topic is not held there.
+    /// Whether a token counts itself in the acceptance ratio, as in the paper's formulas. If false,
+    /// it is taken out of its starting topic, as in the authors' program: from a random start that
+    /// mixes faster, since a token that is alone in its topic is not held there.
     pub count_own: bool,
 }
 

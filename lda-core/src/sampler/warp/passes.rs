@@ -1,4 +1,5 @@
-//! The two passes: bring a row's tokens together, hand them to [`row`](super::row), put them back.
+//! The two passes: gather a row's tokens, sample them with [`row`](super::row), and scatter them
+//! again.
 
 use std::ops::Range;
 
@@ -48,7 +49,7 @@ struct Place {
     token: usize,
 }
 
-/// The next visit's tokens if it is `word`'s: (first, number).
+/// Tokens of the next run, if it belongs to `word`: (first, number).
 #[inline(always)]
 fn take(visits: &[RowRun], place: &mut Place, word: u32) -> (usize, usize) {
     match visits.get(place.visit) {
@@ -192,7 +193,7 @@ impl<T: TopicIndex> SimdKernel for DocumentPass<'_, '_, T> {
     }
 }
 
-/// A range of documents of which only the tokens in the slots `moving` move.
+/// A range of documents in which only the tokens in the slots `moving` move.
 struct PartialDocuments<'a, T> {
     block: DocumentBlock<'a, T>,
     moving: Range<u32>,

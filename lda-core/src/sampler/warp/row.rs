@@ -15,7 +15,7 @@ pub struct WarpScratch {
     counts: Aligned<[u32; 2]>,
     /// Wave whose C_k `counts` holds.
     wave: Option<u64>,
-    /// Draws from α where it is not symmetric.
+    /// Draws from α if it is not symmetric.
     alias: Option<AliasTable>,
     /// Topics of the tokens of the current rows, before and after the accept step. All per-token
     /// buffers have room for a whole vector past the end.
@@ -25,7 +25,7 @@ pub struct WarpScratch {
     /// `stride` apart.
     pub(super) pending: Vec<u32>,
     pub(super) stride: usize,
-    /// External tokens of the row, known by their counts alone.
+    /// External tokens of the row, of which only counts are known.
     pub(super) external: ExternalCounts,
     delta: TopicDelta,
 }
@@ -41,9 +41,9 @@ pub(super) struct Span {
 /// Parameters that differ between the two passes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis<'a> {
-    /// β, or α_k where all are equal.
+    /// β, or α_k if all are equal.
     prior: f32,
-    /// α_k where they differ.
+    /// α_k if they differ.
     alpha: Option<&'a [f32]>,
     /// Kβ or Σ α_k.
     prior_sum: f32,
@@ -202,8 +202,8 @@ impl WarpScratch {
                 let (count, total) = l.gather_both(counts, proposal);
                 let mut proposed = axis.weigh(l, proposal, count, total);
                 if steps > 1 {
-                    // Back to the topic it had: it is not among that topic's tokens. With one step
-                    // such a proposal changes nothing, whatever it weighs.
+                    // A proposal of the starting topic has the weight without the token. With one
+                    // step it changes nothing, whatever its weight is.
                     let back = l.eq_u(start, proposal);
                     proposed.0 = l.select_f(back, own.0, proposed.0);
                     proposed.1 = l.select_f(back, own.1, proposed.1);
@@ -229,9 +229,9 @@ impl WarpScratch {
         clear_row(counts, &z[..all], external.row());
     }
 
-    /// Draws M proposals for each of the row's movable tokens from the topics `next` of all
-    /// its tokens and the prior. They overwrite the pending ones of this row and of up to fifteen
-    /// tokens after it: all rows at hand must have been judged.
+    /// Draws M proposals for each of the row's movable tokens from the topics `next` of all its
+    /// tokens and the prior. They overwrite the pending ones of this row and of up to fifteen
+    /// tokens after it, so all rows of the batch must have been accepted or rejected before.
     #[inline(always)]
     pub(super) fn propose<L: Lanes>(
         &mut self,
@@ -275,7 +275,7 @@ impl WarpScratch {
         }
     }
 
-    /// (topic, tokens) of the first `all` tokens in `next`, and of those elsewhere.
+    /// (topic, tokens) of the first `all` tokens in `next` and of the external tokens.
     pub(super) fn recount(&mut self, all: usize) -> impl Iterator<Item = (u32, u32)> {
         for &z in &self.next[..all] {
             self.counts[z as usize][0] += 1;
@@ -322,7 +322,7 @@ fn clear_row(counts: &mut [[u32; 2]], z: &[u32], external: &[(u32, u32)]) {
     }
 }
 
-/// One draw a lane from the table; 0 where there is none.
+/// One draw per lane from the table; 0 if there is no table.
 #[inline(always)]
 fn from_alias<L: Lanes>(l: L, alias: Option<&AliasTable>, high: L::U, low: L::U) -> L::U {
     let (mut h, mut o) = ([0; LANES], [0; LANES]);

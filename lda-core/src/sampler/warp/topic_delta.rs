@@ -12,13 +12,13 @@ pub(super) struct TopicDelta {
     left: Vec<u32>,
     entered: Vec<u32>,
     listed: usize,
-    /// Change of C_k by the block, the listed moves left out.
+    /// Change of C_k by the block, without the listed moves.
     gained: Vec<i32>,
-    /// Moves in all.
+    /// Number of moves in total.
     all: u64,
 }
 
-/// Moves listed before they are added up.
+/// Number of listed moves at which they are added up.
 const LISTED: usize = 1024;
 
 impl TopicDelta {

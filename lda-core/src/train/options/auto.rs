@@ -8,27 +8,34 @@ use crate::corpus::Corpus;
 pub struct Choice {
     /// The sampler.
     pub sampler: SamplerKind,
-    /// Epochs of WarpLDA before its first.
+    /// Number of epochs of WarpLDA before the first epoch of `sampler`.
     pub warm_up: u32,
 }
 
 impl Choice {
-    /// The choice for `corpus` and `topics` topics. The rule is fixed, so that a run is the same on every
-    /// machine.
+    /// The choice for `corpus` and `topics` topics. The rule is fixed, so that a run is the same on
+    /// every machine.
     ///
-    /// F+LDA, which is exact, after a [warm-up](super::TrainOptions::warm_up). It is F+LDA by document up
-    /// to 3,162 topics where documents have 100 tokens or more on average, else by word (the speeds
-    /// are at [`FPlus`](crate::sampler::FPlus)). The warm-up is 640 epochs of WarpLDA up to 316
-    /// topics, which leaves F+LDA only the last of the bias to mend; 80 up to 3,162, but where the corpus
-    /// has five million tokens 320, or 200 of short documents; and 160 above. Of warm-ups from 80 to 640
-    /// epochs at K = 100, medians of five seeds, 640 was first to 99.8 % on nips (17.9 s, after 240 epochs
-    /// 22.3) and on kos (2.4 and 3.7), and close to it on news20 (11.1, 10.7 after 400, 13.4 after 240);
-    /// to 99 % it costs kos 0.2 s.
+    /// F+LDA, which is exact, after a [warm-up](super::TrainOptions::warm_up). It goes by document
+    /// if there are at most 3,162 topics and documents have 100 tokens or more on average,
+    /// otherwise by word (the speeds are at [`FPlus`](crate::sampler::FPlus)). Epochs of
+    /// WarpLDA in the warm-up:
     ///
-    /// CPU seconds of one thread to 95 / 99 / 99.8 % of the best log joint known, α = 50/K, β = 0.01,
-    /// two runs at a time on two cores; the sampler alone and after its warm-up, medians of five seeds on
-    /// kos and news20, one seed on the others (from `benches/records/table`, which has more samplers and
-    /// corpora):
+    /// | topics | epochs |
+    /// |---|---|
+    /// | up to 316 | 640, which leaves F+LDA only the last of the bias to remove |
+    /// | up to 3,162 | 80; if the corpus has five million tokens or more 320, or 200 with shorter documents than 100 tokens on average |
+    /// | more | 160 |
+    ///
+    /// Measured with warm-ups of 80 to 640 epochs at K = 100 (medians of five seeds): 640 reached
+    /// 99.8 % first on nips (17.9 s; 22.3 s with 240 epochs) and on kos (2.4 s; 3.7 s with 240),
+    /// and was close to the first on news20 (11.1 s; 10.7 s with 400, 13.4 s with 240). To 99 %, it
+    /// costs 0.2 s on kos.
+    ///
+    /// CPU seconds of one thread to 95 / 99 / 99.8 % of the best log joint known, α = 50/K, β =
+    /// 0.01, two runs at a time on two cores; the sampler alone and after its warm-up, medians of
+    /// five seeds on kos and news20, one seed on the others (from `benches/records/table`, which
+    /// has more samplers and corpora):
     ///
     /// | K | | kos | nips | news20 | acl |
     /// |---|---|---|---|---|---|

@@ -4,28 +4,28 @@ use super::SamplerKind;
 use crate::prior::PriorError;
 use crate::simd::Isa;
 
-/// Options that are illegal, or do not fit the corpus.
+/// Error: options that are invalid, or do not fit the corpus.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum OptionsError {
     /// K is 0.
     #[error("topics is 0: ask for at least 1")]
     NoTopics,
-    /// K is beyond what the sampler stores.
+    /// K is above the limit of the sampler.
     #[error("topics is {topics}, above the limit of {limit}: ask for fewer")]
     TooManyTopics {
         /// K.
         topics: u32,
-        /// Largest possible.
+        /// Largest possible number.
         limit: u64,
     },
-    /// α or β is no prior.
+    /// α or β is not a valid prior.
     #[error(transparent)]
     Prior(#[from] PriorError),
     /// There is nothing to train on.
     #[error("the corpus has no tokens: check that the documents are not empty")]
     NoTokens,
-    /// More tokens than a count can hold.
+    /// The corpus has more tokens than a count can hold.
     #[error("the corpus has {tokens} tokens, above the limit of {limit}: split it")]
     TooManyTokens {
         /// Tokens.
@@ -39,7 +39,7 @@ pub enum OptionsError {
         /// The value given.
         name: String,
     },
-    /// An option belongs to other samplers than the chosen one.
+    /// The chosen sampler does not have the option.
     #[error(
         "{option} applies to the sampler{} {}, not to {sampler}: leave it out, or choose another \
          sampler",
@@ -53,14 +53,14 @@ pub enum OptionsError {
         /// Samplers that have the option.
         samplers: Vec<SamplerKind>,
     },
-    /// An option has an illegal value.
+    /// An option has an invalid value.
     #[error("{option} is {value}: {remedy}")]
     Value {
         /// Name of the option.
         option: &'static str,
         /// The value given.
         value: String,
-        /// Advice.
+        /// Valid values, or what to do.
         remedy: &'static str,
     },
     /// Pseudo-counts were made for another corpus or number of topics.
@@ -69,16 +69,16 @@ pub enum OptionsError {
          {asked} topics: make them for this one"
     )]
     PseudoCounts {
-        /// Words that they are of.
+        /// Number of words of the pseudo-counts.
         words: usize,
-        /// Topics that they are of.
+        /// Number of topics of the pseudo-counts.
         topics: usize,
-        /// Words of the corpus.
+        /// Number of words of the corpus.
         corpus: usize,
-        /// Topics asked for.
+        /// Number of topics of the run.
         asked: u32,
     },
-    /// The first topics do not fit this corpus, or are not below K.
+    /// The initial topics do not fit this corpus, or are not below K.
     #[error("the topics to begin with do not fit: {reason}")]
     Assignments {
         /// The mismatch.
@@ -104,7 +104,7 @@ pub enum OptionsError {
         /// The limit.
         limit: u64,
     },
-    /// Count rows would not fit their addresses.
+    /// The count rows of a range would need more than 64 GiB.
     #[error(transparent)]
     Rows(#[from] crate::counts::RowsTooLarge),
     /// The thread pool could not be created.
