@@ -2,12 +2,12 @@
 //!
 //! The form of a row follows from its capacity, and is fixed when the rows are created:
 //!
-//! * **Sparse**, for rows with few tokens compared to K: a list of (topic, count) entries without holes,
-//!   sixteen per chunk. The first entry is the header: its topic field holds the number of entries,
-//!   its count is 0, so that a scan may treat it like any other entry. Slots past the end are
-//!   zeros. With 16-bit topics an entry is one 32-bit word (topic above, count below; a sparse row
-//!   has fewer than 65,536 tokens), so the whole row of a document of up to 15 topics is *one cache
-//!   line*. With 32-bit topics a chunk is a line of topics and a line of counts.
+//! * **Sparse**, for rows with few tokens compared to K: a list of (topic, count) entries without
+//!   holes, sixteen per chunk. The first entry is the header: its topic field holds the number of
+//!   entries, its count is 0, so that a scan may treat it like any other entry. Slots past the end
+//!   are zeros. With 16-bit topics an entry is one 32-bit word (topic above, count below; a sparse
+//!   row has fewer than 65,536 tokens), so the whole row of a document of up to 15 topics is *one
+//!   cache line*. With 32-bit topics a chunk is a line of topics and a line of counts.
 //! * **Dense**, K counts of 16 or 32 bits, if that takes little more memory.
 //!
 //! A dense row of 16-bit counts is **flexible**: its memory also fits a list of about K/2 entries,
@@ -17,10 +17,10 @@
 //! LDA* (§3.2.3) reaches a short document's counts through an open-addressing table with two more
 //! index arrays (traversal and position) so that a scan costs K_d and not the table's capacity. A
 //! list without holes has that property by itself. Compared by `cargo bench -p lda-benches --bench
-//! rows`: the list is scanned 1.5 to 2 times faster from 15 topics up (in cache; up to 10 times
-//! where the row is not), and the table finds and swaps a topic two to three times faster in cache.
-//! Per token there is one scan, which also finds the token's own topic, and a swap only if the
-//! topic changed. So the list is used, at 4 bytes per entry, where the table takes 6 or more.
+//! rows`: the list is scanned 1.5 to 2 times faster from 15 topics up (in cache; up to 10 times if
+//! the row is not), and the table finds and swaps a topic two to three times faster in cache. Per
+//! token there is one scan, which also finds the token's own topic, and a swap only if the topic
+//! changed. So the list is used, at 4 bytes per entry, where the table takes 6 or more.
 //!
 //! Memory: sparse 4 (16-bit topics) or 8 bytes per entry of capacity min(K, tokens) + 1, rounded up
 //! to a chunk; dense 2 or 4 bytes per topic; 4 bytes per row for its position.
@@ -305,7 +305,8 @@ impl<T: TopicIndex> Rows<T> {
     }
 
     /// Replaces row `row` by the given (topic, count) pairs: distinct topics, no zero counts, and
-    /// no more of them than its tokens, or than a flexible row holds as a list if it is one.
+    /// at most as many pairs as the row has capacity for (tokens, or list entries of a flexible row
+    /// that is a list).
     pub fn write(&mut self, row: usize, entries: impl Iterator<Item = (u32, u32)>) {
         self.clear(row);
         match self.row_mut(row) {
@@ -513,7 +514,7 @@ mod tests {
             }
             let mut copies = Rows::<u16>::new(90, std::iter::empty(), Density::Auto).unwrap();
             [1, 0, 0].into_iter().for_each(|row| copies.push_copy(&from, row).unwrap());
-            // One is filled as far as the row that it is of could be.
+            // A copy can be filled as far as the row that was copied.
             (3..tokens[0]).for_each(|token| copies.increment(1, token as u32 % 90));
             assert_eq!((copies.len(), copies.form_of(1)), (3, from.form_of(0)));
             let (mut one, mut other) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Topic ids in storage: 16 bits while K ≤ 65,536, else 32.
+//! Topic ids in storage: 16 bits if K ≤ 65,536, otherwise 32.
 //!
 //! 16 bits halve the memory of the topic assignments, and the counts of a short document take one
 //! cache line instead of two. Code is compiled for both widths; the choice is made once per run.

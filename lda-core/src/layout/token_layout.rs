@@ -1,5 +1,5 @@
-//! The token axis: one slot a token, in (document range, word range) blocks, each by word or by
-//! document.
+//! Token axis of the layout: one slot per token, in blocks (document range, word range), each
+//! ordered by word or by document.
 
 use std::ops::Range;
 
@@ -26,7 +26,7 @@ impl Order {
 pub enum TokenOrder {
     /// All tokens in one order.
     All(Order),
-    /// By word where a word has at least as many tokens as the document, else by document
+    /// By word if the word has at least as many tokens as the document, otherwise by document
     /// (ZenLDAHybrid's rule): a visit to the longer of the two rows serves more tokens, and the row
     /// that is read for each of them is the shorter one.
     ByDegree,
@@ -269,7 +269,7 @@ impl TokenLayout {
         range: usize,
         mut f: impl FnMut(usize, u32, Range<u32>),
     ) {
-        // The next slot of a word, and of a block's tokens that lie by document.
+        // Next slot of each word, and next slot of each block's tokens in order by document.
         let mut of_word = vec![0u32; words.num_words()];
         let mut of_block = vec![0u32; words.num_ranges()];
         let base = self.range_slots(range).start;
@@ -355,8 +355,8 @@ impl InverseIndex {
 mod tests {
     use super::*;
 
-    /// Each token lies in the part of its block that the longer of its rows names, once, beside its
-    /// own document or word.
+    /// Each token lies once in its block, in the part of the longer of its two rows, with its own
+    /// document or word as the partner.
     #[test]
     fn by_degree_tokens_lie_by_the_longer_row() {
         let documents = (0..40u32).map(|d| (0..1 + d % 30).map(move |i| (d * 31 + i * i) % 97));

@@ -57,7 +57,8 @@ pub trait Lanes: Copy + Send + Sync + 'static {
     /// Sixteen `u32`.
     type U: Copy;
 
-    /// Whether a vector is one or two registers, so that unrolling loops over few vectors pays off.
+    /// Whether a vector takes one or two registers, so that unrolling a loop over a few vectors is
+    /// worthwhile.
     const WIDE: bool;
 
     /// All lanes `x`.
@@ -171,7 +172,7 @@ pub trait SimdKernel {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Isa {
-    /// Plain code, on every machine.
+    /// Scalar code, which runs on every machine.
     Scalar,
     /// x86-64 with AVX2.
     Avx2,
@@ -224,8 +225,8 @@ impl Isa {
     /// Results have the same bits.
     ///
     /// A build for fuzzing (`--cfg fuzzing`) has the scalar path only: fuzz targets test readers of
-    /// untrusted bytes, kernels read none, and two more instrumented copies of each take long to
-    /// compile.
+    /// untrusted bytes, which kernels do not read, and two more instrumented copies of each kernel
+    /// take long to compile.
     pub fn run<K: SimdKernel>(self, kernel: K) -> K::Output {
         #[cfg(all(target_arch = "x86_64", not(fuzzing)))]
         match self {

@@ -36,7 +36,7 @@ macro_rules! any_engine {
     };
 }
 
-/// Making, changing and restoring.
+/// Construction, sampling, snapshots.
 impl AnyEngine {
     pub fn new(
         corpus: &Corpus,
@@ -77,7 +77,7 @@ impl AnyEngine {
     /// Restores the state of a snapshot.
     ///
     /// # Errors
-    /// Names the part that does not fit; the engine must then be dropped.
+    /// Returns the name of the part that does not fit. The engine must then be dropped.
     pub fn take_up(
         &mut self,
         corpus: &Corpus,
@@ -94,7 +94,7 @@ impl AnyEngine {
     }
 }
 
-/// Reading.
+/// Access to the state.
 impl AnyEngine {
     /// α and β of the last epoch.
     pub fn priors(&self) -> (Alpha, f64) {
@@ -134,7 +134,7 @@ impl AnyEngine {
         })
     }
 
-    /// Log joint likelihood, without the part of the pseudo-counts alone.
+    /// Log joint likelihood, without the part that depends on pseudo-counts only.
     pub fn log_joint(&self, corpus: &Corpus, pseudo: Option<&PseudoCounts>) -> LogJoint {
         any_engine!(self, engine => {
             let view = CountsView::new(&engine.state, corpus);

@@ -67,13 +67,14 @@ const PREFIX: &str = "epoch-";
 const SUFFIX: &str = ".snapshot";
 
 impl Checkpoints {
-    /// A snapshot every ten minutes, of which the last two are kept. The directory is created if missing.
+    /// A snapshot every ten minutes; the last two are kept. The directory is created if it is
+    /// missing.
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         let every = Every::Time(Duration::from_secs(600));
         Self { directory: directory.into(), every, keep: 2, take_over: false }
     }
 
-    /// A snapshot every `n` epochs, and after the last; 0 is 1.
+    /// A snapshot every `n` epochs, and after the last epoch; 0 counts as 1.
     pub fn every_epochs(mut self, n: u32) -> Self {
         self.every = Every::Epochs(n.max(1));
         self
@@ -86,7 +87,7 @@ impl Checkpoints {
         self
     }
 
-    /// Number of snapshots kept; 0 is 1.
+    /// Number of snapshots kept; 0 counts as 1.
     pub fn keep(mut self, snapshots: usize) -> Self {
         self.keep = snapshots.max(1);
         self
@@ -218,7 +219,7 @@ fn remove_partial(directory: &Path) {
         let name = entry.file_name();
         let name = name.to_string_lossy();
         if name.starts_with(&format!(".{PREFIX}")) && name.ends_with(".partial") {
-            // A file that stays does no harm.
+            // A file that cannot be removed does no harm.
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -19,15 +19,15 @@ use crate::train::start::{First, Starter};
 use crate::train::state::{Sizes, State};
 use crate::train::view::CountsView;
 
-/// Steps of the fixed point per update of the priors: they are near it already, and the counts move
-/// on.
+/// Number of fixed-point iterations per update of the priors. A few suffice, as the priors are near
+/// the fixed point and the counts change anyway.
 const STEPS: u32 = 10;
 
 /// State and scratch of a run whose topics are stored as `T`.
 #[derive(Debug)]
 pub(crate) struct Engine<T: TopicIndex> {
     pub state: State<T>,
-    /// One a token set.
+    /// One per token set.
     samplers: Vec<Box<dyn AnySampler<T>>>,
     /// α of the last epoch, and of the next one unless it follows topic sizes.
     pub alpha: Alpha,
@@ -97,7 +97,7 @@ impl<T: TopicIndex> Engine<T> {
         Self { state, samplers: Vec::new(), alpha, beta: 1.0, weights, wave: 0, rounds: 1 }
     }
 
-    /// Sets the α of an epoch by topic sizes (ZenLDA eq. 3).
+    /// Sets the α of an epoch from the topic sizes (ZenLDA eq. 3).
     fn follow_sizes(&mut self, options: &Resolved) {
         let Some(smoothing) = options.alpha_by_size else { return };
         let topics = options.topics as usize;
@@ -138,7 +138,7 @@ impl<T: TopicIndex> Engine<T> {
         self.alpha = alpha;
     }
 
-    /// Samples every token; the hybrid's WarpLDA can sample a token more than once.
+    /// Samples every token. In the hybrid, WarpLDA may sample a token more than once.
     ///
     /// INVARIANT: in the hybrid's order of passes, both samplers read current counts. The document
     /// pass of the long documents needs only their own tokens; the word pass after it recounts all
@@ -180,7 +180,7 @@ impl<T: TopicIndex> Engine<T> {
         (options.mh_steps > 0).then(|| options.mh_steps * u32::from(self.rounds))
     }
 
-    /// Sets the number of rounds of the next epoch by LDA*'s heuristic 2.
+    /// Sets the number of rounds of the next epoch with LDA*'s heuristic 2.
     fn adapt(&mut self, options: &Resolved, report: PassReport) {
         let Some(cap) = options.mh_steps_cap else { return };
         self.rounds = rounds_per_acceptance(report, options.mh_steps, cap);
@@ -223,11 +223,12 @@ fn weights(alpha: &Alpha, topics: usize) -> Arc<Aligned<f32>> {
     Arc::new(weights)
 }
 
-/// LDA* heuristic 2: as many rounds of `mh_steps` steps as one acceptance takes on average, ⌈1/π⌉
-/// steps and at most `cap`.
+/// LDA* heuristic 2: number of rounds, of `mh_steps` steps each, that make the ⌈1/π⌉ steps that one
+/// acceptance takes on average, or at most `cap` steps.
 ///
-/// π is of the proposals of another topic than the current one. The paper's algorithm 1 also counts
-/// proposals of the current topic, as accepted; its π is larger and its heuristic takes fewer steps
+/// π is the acceptance rate of proposals of another topic than the current one. The paper's
+/// algorithm 1 also counts proposals of the current topic, as accepted; its π is larger and its
+/// heuristic takes fewer steps
 /// ([`EpochReport::acceptance_with_repeats`](crate::train::EpochReport)).
 fn rounds_per_acceptance(report: PassReport, mh_steps: u32, cap: u32) -> u16 {
     let steps = match report.accepted {

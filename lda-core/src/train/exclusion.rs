@@ -1,16 +1,18 @@
 //! Converged-token exclusion (ZenLDA §5.1).
 //!
 //! A token that was sampled t times in a row and kept its topic, and has been left out for i epochs
-//! since, is sampled with probability min{1, 2^(i−t)}; a change of topic sets both to 0. Settled tokens
-//! are sampled less and less often, but each is sampled again after t epochs at most. The paper does
-//! not say whether i continues when a token is sampled and stays; here it restarts at 0, since
-//! otherwise no token would be left out for long.
+//! since, is sampled with probability min{1, 2^(i−t)}; a change of topic sets both to 0. Settled
+//! tokens are sampled less and less often, but each is sampled again after t epochs at most. The
+//! paper does not say whether i continues when a token is sampled and stays; here it restarts at 0,
+//! since otherwise no token would be left out for long.
 //!
-//! The driver does this without the sampler: it builds a block of the tokens that are due, while rows
-//! count all tokens. Cost: one byte per token, and a copy of the due tokens of each block.
+//! The driver does this without the sampler's help: it builds a block of the tokens that are due,
+//! while rows count all tokens. Cost: one byte per token, and a copy of the due tokens of each
+//! block.
 //!
 //! **Biased.** Which tokens move depends on whether they moved before, so no law is preserved; the
-//! bias has not been enumerated here. Use it to get a rough model soon, not for samples.
+//! bias has not been enumerated here. Use it to get a rough model quickly, not to sample from the
+//! posterior.
 
 use crate::counts::TopicIndex;
 use crate::layout::RowRun;
@@ -124,7 +126,7 @@ mod tests {
                 let repeats = 40_000.0;
                 let due = (0..40_000).filter(|_| age.is_due(&mut rng)).count() as f64;
                 let error = (repeats * p * (1.0 - p)).sqrt();
-                // Six standard errors, and three tokens where hardly any is expected.
+                // Tolerance: six standard errors, plus three tokens for small expectations.
                 assert!(
                     (due - repeats * p).abs() <= 6.0 * error + 3.0,
                     "{kept}, {left_out}: {due}"

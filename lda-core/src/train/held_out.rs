@@ -1,9 +1,10 @@
 //! Held-out documents: evaluation during a run, and early stopping.
 //!
-//! The likelihood of the training documents still rises when topics have begun to overfit; held-out
-//! perplexity does not fall any more. So a run can stop when the perplexity of held-out documents (by
-//! [document completion](crate::eval::perplexity)) has not fallen for some evaluations. Only the
-//! number of epochs depends on it: up to there, results are those of a run without held-out documents.
+//! When topics begin to overfit, the likelihood of the training documents still rises, but held-out
+//! perplexity no longer falls. So a run can stop when the perplexity of held-out documents (by
+//! [document completion](crate::eval::perplexity)) has not fallen for some evaluations. It affects
+//! only the number of epochs: up to the last epoch, results are those of a run without held-out
+//! documents.
 
 use crate::corpus::Corpus;
 use crate::eval::CompletionOptions;

@@ -51,7 +51,7 @@ pub struct Trained {
 }
 
 impl Trained {
-    /// A finished run of another trainer, as `lda_dist::Distributed`.
+    /// A finished run of another trainer, such as `lda_dist::Distributed`.
     pub fn new(
         model: TopicModel,
         assignments: Assignments,
@@ -109,7 +109,8 @@ impl Lda {
         self
     }
 
-    /// Seeds of topics, or a model to go on from ([`seed_counts`](crate::train::seed_counts)).
+    /// Seed words of topics, or a model to continue from
+    /// ([`seed_counts`](crate::train::seed_counts)).
     pub fn pseudo_counts(mut self, counts: PseudoCounts) -> Self {
         self.pseudo_counts = Some(counts);
         self

@@ -16,7 +16,7 @@ use crate::train::state::room;
 /// | purpose | bytes |
 /// |---|---|
 /// | assignments | 2 per token (4 above 65,536 topics), and as much per pending proposal (M per token); 1 per token if converged ones are excluded |
-/// | layout | 4 per token of a Gibbs sampler; 8 per word and document range that has it or, by document, 8 per document and word range; 12 per document; 16 per word |
+/// | layout | 4 per token of a Gibbs sampler; 8 per pair of a word and a document range that contains it or, by document, 8 per pair of a document and a word range; 12 per document; 16 per word |
 /// | inverse index | 4 per token of WarpLDA |
 /// | document counts | 64 per 16 topics (8 above 65,536) that a document can have; 2K or 4K per dense row |
 /// | word counts | the same by word; if the sampler keeps stale tables, 16 and a topic id per topic that a word can have |
@@ -185,7 +185,7 @@ fn estimate<T: Width>(setup: SamplerSetup<'_>, corpus: &Corpus, threads: usize) 
     let ranges = options.ranges as u64;
     let sets = token_sets::<T>(corpus, setup);
     let mut memory = MemoryEstimate {
-        // A word's id, position, frequency and count row; C_k; and what does not grow.
+        // Id, position, frequency and count row of each word; C_k; and a constant.
         layout: corpus.num_words() as u64 * 20 + padded(topics) as u64 * 4 + 1024,
         scratch: threads as u64 * padded(topics) as u64 * 112,
         evaluation: corpus.num_documents() as u64 * 16,
@@ -203,7 +203,7 @@ fn estimate<T: Width>(setup: SamplerSetup<'_>, corpus: &Corpus, threads: usize) 
         if requires.proposals && tokens > 0 {
             let word = frequencies.iter().copied().max().unwrap_or(0);
             let longest = lengths().max().unwrap_or(0).max(word);
-            // Buffers grow by a quarter more than needed.
+            // Buffers grow to a quarter more than needed.
             let row = longest * 5 * (2 + u64::from(options.mh_steps)) + 4096;
             memory.scratch += threads as u64 * row;
             memory.inverse_index += tokens * 4;
@@ -304,7 +304,7 @@ mod tests {
                 .check_rows(&corpus, &None)
                 .is_ok()
         );
-        // 64 GiB are 2³⁰ lines; a row that starts after them has no address.
+        // 64 GiB are 2³⁰ lines; a position cannot address a row that starts after them.
         let dense =
             |rows: usize| Rows::<u16>::check(1 << 16, (0..rows).map(|_| 1 << 40), Density::Dense);
         assert_eq!(dense(1 << 18), Ok(()));

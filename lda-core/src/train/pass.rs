@@ -1,10 +1,10 @@
-//! Cuts passes into blocks, hands them to the pool, merges what comes back.
+//! Cuts passes into blocks, runs them on the pool, and merges their outcomes.
 //!
 //! In a **grid** pass, wave s runs the blocks (i, (i + s) mod G) for all document ranges i: they
-//! share no document row and no word row, so rows are borrowed mutably and nothing is locked. C_k is
-//! frozen at the wave's start; each block sees its own changes on top, and all are added, in block
-//! order, when the wave ends. What a block does depends on the state at the wave's start and on its
-//! own streams only, so thread count and timing cannot enter.
+//! share no document row and no word row, so rows are borrowed mutably and nothing is locked. C_k
+//! is frozen at the wave's start; each block sees its own changes on top, and all are added, in
+//! block order, when the wave ends. The outcome of a block depends only on the state at the wave's
+//! start and on its own streams, so it cannot depend on thread count or timing.
 
 use std::sync::Mutex;
 
@@ -170,7 +170,8 @@ fn merge(outcomes: Vec<Outcome>, totals: &mut [u32], report: &mut PassReport) {
     for outcome in outcomes {
         for (topic, by) in outcome.totals {
             let total = &mut totals[topic as usize];
-            // INVARIANT: C_k is right after the last block only; between blocks it may wrap below 0.
+            // INVARIANT: C_k is correct only after the last block; between blocks it may wrap below
+            // 0.
             *total = total.wrapping_add_signed(by);
         }
         report.add(PassReport {

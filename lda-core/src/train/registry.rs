@@ -69,7 +69,7 @@ where
     }
 }
 
-/// The options that decide the samplers of a run.
+/// Options that determine the samplers of a run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SamplerSetup<'a> {
     pub options: &'a Resolved,

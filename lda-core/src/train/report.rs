@@ -16,9 +16,9 @@ pub struct EpochReport {
     pub epoch: u32,
     /// The sampler of this epoch; WarpLDA during a warm-up.
     pub sampler: SamplerKind,
-    /// Seconds of sampling since the start, evaluation left out.
+    /// Seconds of sampling since the start, without evaluations.
     pub seconds: f64,
-    /// Tokens in the corpus over the seconds of this epoch.
+    /// Tokens of the corpus per second of this epoch.
     pub tokens_per_second: f64,
     /// Tokens in the corpus.
     pub tokens: u64,
@@ -123,14 +123,14 @@ pub enum Flow {
 
 /// Receives the reports of a run. A closure `FnMut(&EpochReport) -> Flow` is an observer, and so is `()`.
 pub trait Observer {
-    /// An epoch ended.
+    /// Called when an epoch has ended; returns whether the run continues.
     fn epoch(&mut self, report: &EpochReport) -> Flow {
         let _ = report;
         Flow::Continue
     }
 
-    /// A snapshot was written, or could not be written. After an error the previous snapshot remains and
-    /// the run continues.
+    /// Called when a snapshot was written, or could not be written. After an error the previous
+    /// snapshot remains and the run continues.
     fn checkpoint(&mut self, outcome: Result<&Path, &FileError>) {
         let _ = outcome;
     }

@@ -1,4 +1,4 @@
-//! Counts that a run begins with: seeds of topics, or an earlier model.
+//! Pseudo-counts, with which a run starts: seed words of topics, or an earlier model.
 //!
 //! Pseudo-counts B_wk are added to the counts of the tokens, as if B_wk further tokens of word w
 //! had topic k and never moved:
@@ -10,12 +10,12 @@
 //! which is (1) of [`sampler`](crate::sampler) with the topic-word prior β + B_wk. Every sampler
 //! supports them, since it reads only counts. They have two uses:
 //!
-//! * **Seeded topics** ([`seeds`](PseudoCounts::seeds)): words that a topic shall be about, with a
-//!   weight in tokens. A few tokens attract a topic; as many as the corpus has of those words
-//!   nearly fix it.
+//! * **Seeded topics** ([`seeds`](PseudoCounts::seeds)): words that describe a topic, with a weight
+//!   in tokens. A few tokens attract the topic to them; as many tokens as the corpus has of those
+//!   words nearly fix it.
 //! * **Continuing from a model** ([`from_model`](PseudoCounts::from_model)) with new documents, new
 //!   words, other priors or more topics (ZenLDA §4.3): the counts of the old documents stand for
-//!   the documents. With a share below 1 the model forgets.
+//!   the documents. With a share below 1, the old documents count less.
 //!
 //! Tokens of words that have pseudo-counts start in those topics, with probabilities proportional
 //! to B_wk.
@@ -25,8 +25,8 @@
 //! depends on B alone is subtracted. β cannot be learnt in such a run.
 //!
 //! Memory: 8 bytes per entry and per word, and their share of the rows. WarpLDA, which keeps no
-//! rows, visits pseudo-counts like tokens: each takes a topic id, and as much time as a token in
-//! every word pass.
+//! rows, visits pseudo-counts like tokens: each token of them takes a topic id of memory, and as
+//! much time in every word pass as a token of the corpus.
 
 use std::sync::Arc;
 
@@ -66,8 +66,8 @@ pub struct PseudoCounts {
 /// Weight of a model's counts in a new run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Weight {
-    /// This share of its counts: with 1 the run continues as if its documents were still there,
-    /// with less the model forgets.
+    /// This share of its counts: with 1 the run continues as if the model's documents were still
+    /// there, with less they count less.
     Share(f64),
     /// This many tokens per topic of the model, distributed like its φ.
     TokensPerTopic(f64),
@@ -99,10 +99,10 @@ pub enum PseudoCountsError {
     TooMany {
         /// Sum of the pseudo-counts.
         sum: u64,
-        /// Largest possible.
+        /// Largest possible sum.
         limit: u64,
     },
-    /// More lists of seeds than topics.
+    /// There are more lists of seeds than topics.
     #[error(
         "{seeded} lists of seeds for {topics} topics: set at least {seeded} topics, or remove lists"
     )]
@@ -112,7 +112,7 @@ pub enum PseudoCountsError {
         /// Topics K.
         topics: u32,
     },
-    /// None of a topic's words is in the corpus.
+    /// None of the seed words of a topic is in the corpus.
     #[error(
         "none of the seeds of topic {topic} is a word of the corpus ({first:?}, …): give words as the \
          corpus spells them"
@@ -137,7 +137,7 @@ pub enum PseudoCountsError {
         /// Topics K.
         topics: u32,
     },
-    /// A weight that is not a number above 0, or a share of a model without counts.
+    /// A weight is not a number above 0, or is a share and the model has no counts.
     #[error("the weight of a model is {weight:?}: {remedy}")]
     Weight {
         /// The given value.
@@ -230,8 +230,8 @@ impl PseudoCounts {
 
     /// Counts of `model` for the corpus's words. `translation` maps the corpus's word ids to the
     /// model's; `topics` may exceed the model's number. Fractions are carried from entry to entry,
-    /// so that the sum is right to a token. Words that the corpus lacks are left out:
-    /// [`Corpus::add_words`] adds the words of the model to it.
+    /// so that the rounded sum is off by less than a token. Words that the corpus does not have are
+    /// left out; [`Corpus::add_words`] can add the model's words to it.
     ///
     /// # Errors
     /// [`PseudoCountsError`].

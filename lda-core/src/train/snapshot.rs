@@ -1,27 +1,28 @@
 //! Snapshots: the state of a run between two epochs, from which it can resume.
 //!
-//! A snapshot holds the state that a run carries from one epoch to the next: the topic of every token
-//! and WarpLDA's pending proposals; which count rows are lists, and the order of their entries, which
-//! decides the result of a draw; how settled tokens are, if converged ones are excluded; the keys of
-//! random streams (seed, epoch); the number of steps that the hybrid has adapted; and the evaluations
-//! that decide when to stop. Counts are not stored, since they follow from the topics. A resumed run
-//! gives the same bits as one that was never interrupted, at any thread count, on any machine.
+//! A snapshot holds the state that a run carries from one epoch to the next: the topic of every
+//! token and WarpLDA's pending proposals; which count rows are lists, and the order of their
+//! entries, which decides the result of a draw; how settled tokens are, if converged ones are
+//! excluded; the keys of random streams (seed, epoch); the number of steps that the hybrid has
+//! adapted; and the evaluations that decide when to stop. Counts are not stored, since they follow
+//! from the topics. A resumed run gives the same bits as one that was never interrupted, at any
+//! thread count, on any machine.
 //!
 //! # The file
-//! The sections of a [snapshot file](crate::container), in this order; those marked * only where there is
-//! something in them.
+//! The sections of a [snapshot file](crate::container), in this order; those marked * are left out
+//! if they are empty.
 //!
 //! | section | element | what |
 //! |---|---|---|
 //! | `about` | u8 | pairs: `option.NAME` for every resolved option; `epoch`, `seconds`, `rounds` (the hybrid's passes in the next epoch), `beta-now` (β of the last epoch); `documents`, `words`, `tokens`, `corpus` (fingerprint, hexadecimal) |
 //! | `alpha` | f64 | α, one or K |
-//! | `alpha-now` | f64 | α of the last epoch, one or K: another where it is learnt or follows topic sizes |
-//! | `evaluations`* | f64 | log joint a token at each evaluation since the warm-up |
+//! | `alpha-now` | f64 | α of the last epoch, one or K: differs from `alpha` if it is learnt or follows topic sizes |
+//! | `evaluations`* | f64 | log joint per token at each evaluation since the warm-up |
 //! | `perplexities`* | f64 | perplexity of held-out documents at each |
 //! | `topics` | u16, u32 | topic of each token, documents in order, words ascending; u32 above 65,536 topics |
 //! | `proposals`* | as topics | M pending proposals of each token that carries any |
 //! | `ages`* | u8 | how settled each token is |
-//! | `doc-lens`* | u32 | a document: 0 if its counts are dense, else how many topics they list, and one |
+//! | `doc-lens`* | u32 | per document: 0 if its counts are dense, else the number of topics that they list plus one |
 //! | `doc-topics`* | as topics | topics of those lists, in their order |
 //! | `word-lens`*, `word-topics`* | | the same by word |
 //! | `pseudo-offsets`* | u64 | V + 1: pseudo-counts of word w are entries `pseudo-offsets[w]` to `pseudo-offsets[w + 1]` of |
@@ -156,7 +157,7 @@ pub enum ResumeError {
         /// Seconds of sampling so far.
         seconds: f64,
     },
-    /// The options are illegal.
+    /// The options are invalid.
     #[error(transparent)]
     Options(#[from] OptionsError),
     /// The snapshot contradicts itself.
@@ -188,8 +189,8 @@ impl Snapshot {
         self.pseudo.as_deref()
     }
 
-    /// Options to [resume](crate::train::Trainer::resume) the run with: those that decide what is
-    /// drawn are the run's, those that decide when to stop are of [`TrainOptions::default`].
+    /// Options to [resume](crate::train::Trainer::resume) the run with: those that affect draws are
+    /// the run's, those that decide when to stop are the defaults of [`TrainOptions::default`].
     pub fn options(&self) -> TrainOptions {
         TrainOptions::from(&self.resolved)
     }
@@ -205,12 +206,13 @@ impl Snapshot {
     /// Writes the snapshot to `path`, which it [replaces](replace) atomically.
     ///
     /// # Errors
-    /// [`FileError`], those of the system.
+    /// [`FileError`] of the system.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), FileError> {
         replace(path.as_ref(), |file| self.write_to(file).map_err(FileError::from))
     }
 
-    /// Writes the snapshot from the current position on. The file is valid once all is written.
+    /// Writes the snapshot from the current position on. The file is valid only when it is
+    /// complete.
     ///
     /// # Errors
     /// Those of `out`.
@@ -291,17 +293,17 @@ impl Snapshot {
     /// Reads the file at `path`.
     ///
     /// # Errors
-    /// [`FileError`] names the file and what is wrong with it.
+    /// [`FileError`] names the file and the problem.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, FileError> {
         let path = path.as_ref();
         let open = || Self::read_from(BufReader::new(File::open(path)?));
         open().map_err(|error: FileError| error.at(path))
     }
 
-    /// Reads a snapshot that is all of `from`. Memory is bounded by its length.
+    /// Reads a snapshot, which must be all of `from`. Memory is bounded by the length of `from`.
     ///
     /// # Errors
-    /// [`FileError`] says what is wrong with it.
+    /// [`FileError`] describes the problem.
     pub fn read_from<R: Read + Seek>(from: R) -> Result<Self, FileError> {
         let mut file = Reader::open(from, Kind::Snapshot)?;
         let about = Pairs::parse(&file.numbers::<u8>(ABOUT)?)?;

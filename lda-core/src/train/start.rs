@@ -1,4 +1,4 @@
-//! The first topics of tokens.
+//! Initial topics of tokens.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +8,9 @@ use crate::train::seed_counts::{Pseudo, PseudoCounts};
 
 /// Rule for the first topics of tokens.
 ///
-/// From a sparse start the first epochs are faster, since rows are short (ZenLDA §5.1). The end need not
-/// be better: a word whose tokens all start in few topics takes epochs to reach others.
+/// After a sparse start the first epochs are faster, since rows are short (ZenLDA §5.1). The whole
+/// run need not be faster: a word whose tokens all start in few topics needs many epochs to reach
+/// others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Start {

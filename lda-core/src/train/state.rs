@@ -17,10 +17,10 @@ pub use check::CountsError;
 /// The documents that one sampler samples, and their tokens.
 #[derive(Debug)]
 pub(crate) struct TokenSet<T> {
-    /// Keeps the streams of two sets apart.
+    /// Number of the set, which keeps the random streams of two sets apart.
     pub shard: u16,
     pub slots: TokenLayout,
-    /// 1 + M values a slot: its topic, then its pending proposals.
+    /// 1 + M values per slot: its topic, then its pending proposals.
     pub tokens: Vec<T>,
     /// 1 + M.
     pub stride: usize,
@@ -199,7 +199,7 @@ impl<T: TopicIndex> State<T> {
         Ok(state)
     }
 
-    /// The state of an empty corpus; takes next to no memory.
+    /// The state of an empty corpus, which takes almost no memory.
     pub fn empty() -> Self {
         Self {
             topics: 0,

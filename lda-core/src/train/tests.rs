@@ -28,7 +28,7 @@ impl<S> Delayed<S> {
     fn wait(&self) {
         let n = self.blocks.fetch_add(1, Ordering::Relaxed);
         let until = Instant::now() + Duration::from_micros(mix(self.seed ^ n) % 300);
-        // Sleeping threads give their place away, spinning ones hold it: some of both.
+        // A sleeping thread frees its core and a spinning one does not; the test has both.
         if mix(n) & 1 == 0 {
             std::thread::sleep(until - Instant::now());
         }
@@ -67,7 +67,7 @@ impl<T: TopicIndex, S: Sampler<T>> Sampler<T> for Delayed<S> {
     }
 }
 
-/// Documents of random length and words that lean to the low ids.
+/// Documents of random length, in which words with low ids are more frequent.
 fn corpus() -> Corpus {
     let mut rng = Xoshiro256PlusPlus::from_seed(8);
     let mut document = || {

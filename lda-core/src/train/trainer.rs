@@ -28,7 +28,8 @@ use crate::train::state::CountsError;
 /// Initial state of a run: pseudo-counts and first topics.
 #[derive(Clone, Debug, Default)]
 pub struct Init<'a> {
-    /// Seeds of topics, or a model to go on from ([`seed_counts`](crate::train::seed_counts)).
+    /// Seed words of topics, or a model to continue from
+    /// ([`seed_counts`](crate::train::seed_counts)).
     pub pseudo_counts: Option<PseudoCounts>,
     /// The first topic of every token; drawn by default. With them a run continues from a changed
     /// state: with other documents ([`Assignments::select`]), or with other options.
@@ -86,7 +87,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         Self::with_init(corpus, options, Init::default())
     }
 
-    /// Starts from seeds of topics, a model, or given topics.
+    /// Starts from seed words of topics, from a model, or from given topics.
     ///
     /// # Errors
     /// [`OptionsError`], also if `init` does not fit the corpus and the options.
@@ -98,13 +99,14 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         Self::begin(corpus, options, init, None)
     }
 
-    /// A run with a [`Sampler`] of the caller. It gets everything that the library's samplers get:
-    /// epochs, threads, warm-up, evaluation, checkpoints, the same bits at any thread count.
+    /// A run with a [`Sampler`] of the caller. Everything that works with the library's samplers
+    /// works with it: epochs, threads, warm-up, evaluation, checkpoints, the same bits at any
+    /// thread count.
     ///
-    /// The sampler in `options` is replaced by a
-    /// [custom](crate::train::SamplerOptions::Custom) one, unless it is that already; the first epoch
-    /// of an exclusion stays. A [memory limit](TrainOptions::memory_limit) does not count what the
-    /// sampler itself allocates. `examples/polya_urn.rs` is such a sampler.
+    /// The sampler in `options` is replaced by a [custom](crate::train::SamplerOptions::Custom)
+    /// one, unless it is one already; the first epoch of an exclusion is kept. A [memory
+    /// limit](TrainOptions::memory_limit) does not count memory that the sampler itself allocates.
+    /// `examples/polya_urn.rs` is such a sampler.
     ///
     /// # Errors
     /// As [`with_init`](Self::with_init).
@@ -204,8 +206,9 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         Self::resume_run(corpus, snapshot, options, None)
     }
 
-    /// [`resume`](Self::resume) for a run of [`with_sampler`](Self::with_sampler). State that the sampler
-    /// keeps itself is not in a snapshot: it must follow from the assignments and the random streams.
+    /// As [`resume`](Self::resume), for a run of [`with_sampler`](Self::with_sampler). State inside
+    /// the sampler is not in a snapshot: it must follow from the assignments and the random
+    /// streams.
     ///
     /// # Errors
     /// As [`resume`](Self::resume).
@@ -419,7 +422,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
     /// Compares all counts with a recount from the assignments.
     ///
     /// # Errors
-    /// [`CountsError`] is the first count that is wrong.
+    /// [`CountsError`] names the first count that is wrong.
     pub fn check(&self) -> Result<(), CountsError> {
         self.engine.check(&self.corpus)
     }

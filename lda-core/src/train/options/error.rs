@@ -28,9 +28,9 @@ pub enum OptionsError {
     /// The corpus has more tokens than a count can hold.
     #[error("the corpus has {tokens} tokens, above the limit of {limit}: split it")]
     TooManyTokens {
-        /// Tokens.
+        /// Number of tokens.
         tokens: u64,
-        /// Largest possible.
+        /// Largest possible number.
         limit: u64,
     },
     /// Unknown name of a sampler.

@@ -2,10 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Priors that are learnt from the counts as the run goes on
-/// ([`prior::learn`](crate::prior::learn)).
+/// Priors that are learnt from the counts during the run ([`prior::learn`](crate::prior::learn)).
 ///
-/// Early states of a run carry no information on priors, so learning begins after some epochs.
+/// The counts of the first epochs carry no information on priors, so learning begins later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case")]
 pub struct Learn {

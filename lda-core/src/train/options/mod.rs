@@ -53,8 +53,7 @@ impl LevelOff {
     }
 }
 
-/// The options of a run. Every option has a default; what an option was decided to be is in
-/// [`Resolved`].
+/// The options of a run. Every option has a default; [`Resolved`] has the values that a run uses.
 ///
 /// ```
 /// use lda_core::train::{SamplerKind, TrainOptions};
@@ -118,12 +117,12 @@ impl TrainOptions {
         Self { topics, ..Self::default() }
     }
 
-    /// Topics K as set.
+    /// The value set for the number of topics K.
     pub fn get_topics(&self) -> u32 {
         self.topics
     }
 
-    /// Random seed as set.
+    /// The value set for the random seed.
     pub fn get_seed(&self) -> u64 {
         self.seed
     }
@@ -155,16 +154,16 @@ impl TrainOptions {
     }
 
     /// Epochs of WarpLDA before the first epoch of the sampler. They are several times as short as
-    /// an exact sampler's, and far from the posterior they lead there as well as any; the sampler
-    /// then goes on from their topics and converges to its own law. Default: 0 if a sampler is set,
-    /// otherwise [by K and the lengths of documents](Choice::auto), but no more than half of
-    /// [`epochs`](Self::epochs).
+    /// epochs of an exact sampler, and approach the posterior as well as those while it is far
+    /// away. The sampler then continues from their topics and converges to its own law. Default: 0
+    /// if a sampler is set, otherwise [by K and the lengths of documents](Choice::auto), but no
+    /// more than half of [`epochs`](Self::epochs).
     pub fn warm_up(mut self, epochs: impl Into<Option<u32>>) -> Self {
         self.warm_up = epochs.into();
         self
     }
 
-    /// Random seed; default 0, which is as good as any.
+    /// Random seed; default 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
@@ -224,7 +223,7 @@ impl TrainOptions {
         self
     }
 
-    /// Priors that are learnt as the run goes on; default none.
+    /// Priors that are learnt during the run; default none.
     pub fn learn(mut self, learn: impl Into<Option<Learn>>) -> Self {
         self.learn = learn.into();
         self
