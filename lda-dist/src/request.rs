@@ -19,8 +19,8 @@
 //! deltas   bits as in pull; the delta of each of these rows  → empty
 //! ```
 //!
-//! Rows have the topics of the slice, which are numbered from 0 in it. Tokens are never pushed to
-//! one of several slices.
+//! Rows have the topics of the slice, which are numbered from 0 in it. If a partition has several
+//! slices, no tokens are pushed.
 //!
 //! Bits fill a byte from the lowest, and bits after the last word are 0. A size of up to 15 bytes
 //! is the byte itself; 16 + 8 (e − 1) + m means (8 + m) 2^e, to which sizes are rounded up.
@@ -90,7 +90,7 @@ pub enum HeadError {
     },
 }
 
-/// Writes the header of a request.
+/// Appends the header of a request to `to`.
 pub fn begin(kind: Kind, header: &RequestHeader, to: &mut Vec<u8>) {
     let RequestHeader { shard, slice, round } = *header;
     to.push(KINDS.iter().position(|other| *other == kind).expect("KINDS lists all kinds") as u8);

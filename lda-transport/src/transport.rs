@@ -189,9 +189,9 @@ pub enum DisconnectReason {
 pub struct Capabilities {
     /// Longest frame, in bytes.
     pub max_frame_len: usize,
-    /// Maximum bytes in flight to one peer, and one frame more: taken from the sender and not
-    /// received by the program of the peer. Buffers of the system, such as those of sockets, are
-    /// included.
+    /// Maximum bytes in flight to one peer; the last frame may exceed it. A frame is in flight from
+    /// the time that the transport has taken it until the program of the peer receives it, so
+    /// buffers of the system, such as those of sockets, are included.
     pub queue_bytes: usize,
     /// Whether a lost peer can reconnect.
     pub reconnects: bool,

@@ -15,7 +15,7 @@
 //! epochs = 4000
 //! evaluate-every = 50
 //!
-//! # A sampler a second time, with other options and a name of its own.
+//! # The same sampler again, with other options and a name of its own.
 //! [variant.warp-2]
 //! sampler = "warp"
 //! mh-steps = 2
@@ -90,7 +90,8 @@ pub struct Plan {
     pub predictive: bool,
     /// Also plots the document part and the word part of the log joint.
     pub parts: bool,
-    /// Plots document lengths even for a single corpus; with several corpora it is always done.
+    /// Plots document lengths even for a single corpus; for several corpora they are always
+    /// plotted.
     pub lengths: bool,
     /// Timeout of a run in wall-clock seconds, after which it counts as failed. Defaults to 3600
     /// for baselines.
@@ -115,9 +116,9 @@ struct Entrant {
     tuning: Tuning,
 }
 
-/// Effective limit. A method's own limit overrides the plan's; of the result and the corpus' limit
-/// the smaller one counts. So a corpus limited to a minute takes a minute, and one that allows an
-/// hour does not lift the ten minutes of a slow baseline.
+/// Effective limit in CPU seconds: the smaller one of the limits of the method and of the corpus,
+/// or the plan's if neither is set. So a corpus limited to a minute takes a minute, and one that
+/// allows an hour does not lift the ten minutes of a slow baseline.
 fn limit(method: Option<f64>, corpus: Option<f64>, plan: Option<f64>) -> Option<f64> {
     match (method, corpus) {
         (Some(method), Some(corpus)) => Some(method.min(corpus)),

@@ -1,12 +1,12 @@
 //! Time to a likelihood.
 //!
-//! The time a sampler needs to reach a given log joint per token is the deciding figure: an epoch
-//! of one sampler may be worth ten of another's. The target likelihoods are constants in
-//! `thresholds.toml`, set before any tuning: shares of the best value that any program reached.
+//! The time a sampler needs to reach a given log joint per token is the figure that matters: an
+//! epoch of one sampler may achieve as much as ten of another. The target likelihoods are constants
+//! in `thresholds.toml`, set before any tuning: shares of the best value that any program reached.
 //! (Log likelihoods are negative: 99 % of the best −9.0 is −9.0 / 0.99 = −9.09.)
 //!
 //! Between two evaluated epochs the likelihood is assumed to rise linearly with time. It rises
-//! faster at first, so an interpolated time is too short by at most the noise of the curve.
+//! faster at first, so an interpolated time is never too short by more than the noise of the curve.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -141,7 +141,7 @@ pub struct Crossing {
     pub cpu_seconds: f64,
     /// Wall-clock seconds of sampling.
     pub wall_seconds: f64,
-    /// Epochs, with a fraction.
+    /// Number of epochs, interpolated.
     pub epoch: f64,
 }
 
@@ -207,9 +207,9 @@ mod tests {
                 assert!((level.log_joint - best / share).abs() < 1e-3, "{level:?}");
             }
             assert_eq!(thresholds.of(&cell).len(), 4);
-            // Another prior has another likelihood.
+            // Likelihoods under another prior are not comparable.
             assert!(thresholds.of(&Cell { alpha: 0.1, ..cell.clone() }).is_empty());
-            // So have fewer documents.
+            // Nor are likelihoods of fewer documents.
             assert!(thresholds.of(&Cell { held_out: Some(0.1), ..cell }).is_empty());
         }
     }

@@ -166,7 +166,8 @@ fn known_keys() -> Vec<String> {
     }
 }
 
-/// A sampler a second time, with its own name and options. It does not inherit from `[sampler.X]`.
+/// A sampler that the plan runs once more, with other options under a name of its own. It does not
+/// inherit from `[sampler.X]`.
 // Unknown keys are refused by its tuning, which receives all keys but `sampler`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

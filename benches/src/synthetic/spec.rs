@@ -28,10 +28,10 @@ pub enum SynthesisError {
         /// The valid values.
         expected: &'static str,
     },
-    /// More than a corpus holds.
+    /// The corpus would be too large.
     #[error(transparent)]
     TooLarge(#[from] BuildError),
-    /// No such preset.
+    /// There is no preset of this name.
     #[error("no preset is called {0:?}: there are nytlike, pubmedlike and baikelike")]
     UnknownPreset(String),
 }
@@ -47,23 +47,23 @@ pub struct Lengths {
     pub sigma: f64,
 }
 
-/// A law of corpora.
+/// Parameters of the law from which a corpus is drawn.
 ///
 /// Words follow Zipf's law over the whole corpus; each topic is drawn from a Dirichlet around it,
-/// each document's topics from a symmetric Dirichlet. A word takes any of the ranks: ids are in no
-/// order of frequency, as in a vocabulary sorted by the alphabet.
+/// each document's topics from a symmetric Dirichlet. Ranks are assigned to words at random, so ids
+/// are not in order of frequency, as in an alphabetical vocabulary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Spec {
     /// Documents D.
     pub num_documents: usize,
-    /// Words that may occur; those that do are the vocabulary.
+    /// Number of words that may occur; the vocabulary consists of those that do.
     pub num_words: usize,
     /// Topics K.
     pub num_topics: usize,
     /// Exponent s of Zipf's law: the word of rank r has base probability ∝ r^−s.
     pub zipf_exponent: f64,
-    /// Concentration c of the topics: φ_k ~ Dirichlet(c · base). Small values make topics of few
-    /// words that share little; large ones make every topic resemble the base.
+    /// Concentration c of the topics: φ_k ~ Dirichlet(c · base). With small values a topic has few
+    /// words and shares few of them with others; with large ones every topic resembles the base.
     pub concentration: f64,
     /// θ_d ~ Dirichlet(α, …, α).
     pub alpha: f64,
@@ -72,8 +72,8 @@ pub struct Spec {
 }
 
 impl Default for Spec {
-    /// 1,000 documents of about 100 tokens over 10 well separated topics: seconds for any sampler,
-    /// and a good one finds the topics again.
+    /// 1,000 documents of about 100 tokens over 10 well separated topics: training takes seconds
+    /// with any sampler, and a good sampler recovers the topics.
     fn default() -> Self {
         Self {
             num_documents: 1_000,
@@ -90,8 +90,8 @@ impl Default for Spec {
 impl Spec {
     /// The same law with `scale` times as many documents, at least one.
     ///
-    /// Topics and word probabilities do not change, nor do the documents both have: at 1 % a corpus
-    /// is the first hundredth of the whole one. Only the vocabulary shrinks, with the words that do
+    /// Topics, word probabilities and documents do not change: at 1 %, the corpus is the first
+    /// hundredth of the whole one. Only the vocabulary shrinks, since it lacks the words that do
     /// not occur.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl Spec {
         Ok(self)
     }
 
-    /// Whether a corpus can be made of it.
+    /// Checks that a corpus can be generated from these parameters.
     ///
     /// # Errors
     /// [`SynthesisError::OutOfRange`] names the first field at fault.
@@ -134,13 +134,13 @@ impl Spec {
         require("num_documents * lengths.mean", tokens, tokens < MOST_TOKENS, expected)
     }
 
-    /// Mean over all modes.
+    /// Mean length over all modes.
     fn mean_length(&self) -> f64 {
         let weights: f64 = self.lengths.iter().map(|mode| mode.weight).sum();
         self.lengths.iter().map(|mode| mode.weight * mode.mean).sum::<f64>() / weights
     }
 
-    /// No document is longer; a draw above it is cut to it.
+    /// Length of the longest possible document; a longer draw is cut to it.
     pub(super) fn longest_document() -> f64 {
         f64::from(LONGEST_DOCUMENT)
     }

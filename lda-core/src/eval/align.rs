@@ -76,7 +76,8 @@ fn overlaps(first: &TopicModel, second: &TopicModel) -> Vec<Vec<f64>> {
                 a[k].iter().for_each(|&(word, phi)| dense[word as usize] = phi);
                 let overlap = |j: usize| {
                     let floor_j = second.floor(j);
-                    // All words at the second's floor, then those with an entry put right.
+                    // First all words as if the second topic had only its floor, then a correction
+                    // for its entries.
                     let all: f64 = a[k].iter().map(|&(_, phi)| phi.min(floor_j)).sum::<f64>()
                         + (dense.len() - a[k].len()) as f64 * floor.min(floor_j);
                     let right = |&(word, phi): &(u32, f64)| {
@@ -209,7 +210,7 @@ mod tests {
         let model = trained(1, 4);
         let same = align(&model, &model).unwrap();
         assert!(same.pairs.iter().all(|&(a, b, overlap)| a == b && (overlap - 1.0).abs() < 1e-9));
-        // The same topics in another order, a little blurred.
+        // The same topics in another order, with noise.
         let mut rng = Xoshiro256PlusPlus::from_seed(1);
         let rows: Vec<Vec<f64>> =
             (0..7).map(|_| (0..30).map(|_| rng.next_f64().powi(4)).collect()).collect();
@@ -221,7 +222,7 @@ mod tests {
         let found = align(&of(&rows), &of(&blurred)).unwrap();
         assert!(found.pairs.iter().all(|&(a, b, _)| order[b as usize] == a as usize), "{found:?}");
         assert!(found.mean() > 0.9 && found.mean() < 1.0);
-        // Of models of different sizes every topic of the smaller one has its match.
+        // If the numbers of topics differ, every topic of the smaller model has a match.
         let (small, large) = (trained(3, 3), trained(4, 6));
         let one = align(&small, &large).unwrap();
         let two = align(&large, &small).unwrap();

@@ -277,7 +277,7 @@ mod tests {
             for k in 0..model.num_topics() {
                 for j in 0..model.num_topics() {
                     let (found, expected) = (found.get(k, j), plain(&model, k, j));
-                    // The root of what rounds to 1e-15 is 3e-8.
+                    // The square root of a rounding error of 1e-15 is 3e-8.
                     assert!((found - expected).abs() < 1e-7, "{k}, {j}: {found}, not {expected}");
                     assert!((found * found - expected * expected).abs() < 1e-13);
                 }
@@ -300,7 +300,7 @@ mod tests {
         let expected = 0.25 * 4.0_f64.log2() + 0.75 * (4.0_f64 / 3.0).log2() - 0.5;
         assert!((distances.get(2, 0).powi(2) - expected).abs() < 1e-15);
         assert_eq!(distances.get(2, 0), distances.get(0, 2));
-        // One word of two in common: half of either mass is apart.
+        // One word of two in common: half of the mass of each topic is on a word that only it has.
         assert!((distances.get(1, 2).powi(2) - 0.5).abs() < 1e-15);
         assert_eq!(distances.nearest(1, 2), [(3, 0.0), (2, distances.get(1, 2))]);
         assert_eq!(distances.nearest(0, 9).len(), 3);

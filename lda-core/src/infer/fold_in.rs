@@ -6,7 +6,7 @@
 //! ```text
 //! (C_dk + α_k) φ_kw = C_dk φ_kw            the K_d topics of the document, summed for each token
 //!                   + α_k excess_kw        cached sum per word; its K_w topics are read if it is hit
-//!                   + α_k floor_k          cached sum of the model; search in K sums if it is hit
+//!                   + α_k floor_k          cached sum of the model; binary search in K sums if it is hit
 //! ```
 //!
 //! φ of the document's topics is looked up in the word's row by search if that takes fewer steps,
@@ -37,7 +37,7 @@ pub(super) struct FoldIn {
 impl FoldIn {
     /// Samples topics for `words`, all of them known, and appends the mean counts of the samples to
     /// `means`, topics ascending. Calls `go_on` before each sweep; if it returns false, `run` stops
-    /// and returns false, and `means` is meaningless.
+    /// and returns false, and `means` is then unspecified.
     pub fn run<T: TopicIndex, V: Value>(
         &mut self,
         query: &Query<'_, '_, T, V>,

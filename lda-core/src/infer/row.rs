@@ -112,7 +112,7 @@ impl Row {
         self.dense[topic as usize] = factor;
     }
 
-    /// Out of line, so that the loop over tokens stays small.
+    /// Not inlined, so that the loop over tokens stays small.
     #[cold]
     fn grow(&mut self) {
         let len = self.topics.len() + LANES;

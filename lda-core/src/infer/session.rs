@@ -20,8 +20,8 @@ use crate::random::{Purpose, StreamKey, mix};
 #[serde(rename_all = "kebab-case", rename_all_fields = "kebab-case", tag = "method")]
 #[non_exhaustive]
 pub enum Method {
-    /// Gibbs sampling: the mean of `samples` sweeps after `burn_in`. Shares are the posterior's, up
-    /// to sampling error.
+    /// Gibbs sampling: the mean of `samples` sweeps after `burn_in`. Shares are those of the
+    /// posterior, up to sampling error.
     FoldIn {
         /// Sweeps before the first sample.
         burn_in: u32,

@@ -27,7 +27,7 @@ fn counts(topics: usize, words: usize, seed: u64) -> TopicModel {
     TopicModel::from_counts(&Counts { topics, words }, Alpha::from(alpha), 0.5)
 }
 
-/// No floor: word 0 is nowhere, others are in some topics only.
+/// Without floors: word 0 is in no topic, other words are in some topics only.
 fn weights(topics: usize, words: usize, seed: u64) -> TopicModel {
     let mut rng = Xoshiro256PlusPlus::from_seed(seed);
     let mut value = |word: usize| match (word, rng.below(2)) {
@@ -68,7 +68,7 @@ fn fold_in_samples_the_posterior() {
         (counts(3, 5, 1), &[0u32, 1, 1, 4][..]),
         (counts(4, 5, 2), &[2, 2, 2]),
         (weights(3, 5, 3), &[1, 2, 3, 3]),
-        // Of so many topics few have the words: rows are searched.
+        // Few of the many topics have the words, so rows are searched.
         (counts(2, 4, 4), &[0, 1, 2, 3, 0, 1, 2, 3]),
     ] {
         let expected = enumerated(&model, words);
@@ -79,7 +79,8 @@ fn fold_in_samples_the_posterior() {
         for (topic, expected) in (0..).zip(expected) {
             let at = answer.counts.iter().find(|&&(k, _)| k == topic);
             let found = at.map_or(0.0, |&(_, count)| count);
-            // Sweeps are correlated; thirty times the error of independent samples is 1e-2 a token.
+            // Sweeps are correlated: the tolerance of 1e-2 per token is thirty times the error of
+            // independent samples.
             assert!((found - expected).abs() < 0.02, "topic {topic}: {found}, not {expected}");
         }
     }
@@ -125,7 +126,7 @@ fn plain_variational(model: &TopicModel, words: &[u32], iterations: u32) -> Vec<
 
 #[test]
 fn variational_is_the_e_step() {
-    // With the last nearly all topics are left out on the way.
+    // With the last one nearly all topics are left out during the iterations.
     let many = counts(40, 30, 4);
     let sparse = TopicModel::from_counts(many.counts().unwrap(), Alpha::Symmetric(0.02), 0.01);
     for model in [counts(5, 30, 1), counts(40, 30, 2), weights(6, 30, 3), sparse] {
@@ -230,7 +231,7 @@ fn odd_documents_are_answered() {
             assert!((sum - 1.0).abs() < 1e-9, "{method:?} {sum}");
         }
     }
-    // A word that no topic can say is unknown.
+    // A word with probability 0 in all topics is unknown.
     let model = weights(10, 60, 2);
     for method in [Method::FOLD_IN, Method::VARIATIONAL] {
         let answer = Inference::new(&model, method, 0).unwrap().session().infer([0, 1]);
@@ -281,7 +282,7 @@ fn words_are_translated() {
     assert_eq!((answers[0].tokens, answers[0].unknown), (3, 2));
     assert_eq!((answers[2].tokens, answers[2].unknown), (0, 1));
 
-    // A query of strange words is answered, a corpus of them is of another model.
+    // A query of unknown words gets an answer; a corpus of unknown words belongs to another model.
     let few = Corpus::from_words([["x", "y"]]).unwrap();
     assert_eq!(Translation::new(&few, &model).unwrap().word(1), None);
     let strangers = Corpus::from_words([(0..100).map(|i| format!("x{i}"))]).unwrap();

@@ -77,7 +77,7 @@ fn rounded(x: f64) -> f32 {
     (x as f32).clamp(f32::MIN_POSITIVE, f32::MAX)
 }
 
-/// RT-LDA by its definition: every topic's weight for every token.
+/// Reference: RT-LDA by its definition, with the weights of all topics for every token.
 fn plain(model: &TopicModel, words: &[u32], sweeps: u32) -> Vec<Token> {
     let mut counts = vec![0u64; model.num_topics()];
     let argmax = |counts: &[u64], word: u32| {

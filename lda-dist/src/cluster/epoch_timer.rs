@@ -1,4 +1,4 @@
-//! Time of sampling, measured where a master runs.
+//! Measures the time of epochs, in the process of the master.
 
 use std::time::{Duration, Instant};
 
@@ -29,8 +29,8 @@ pub struct EpochTime {
 }
 
 impl EpochTimer {
-    /// Takes note of the [round](super::Master::round) of the master. Call it whenever the master may
-    /// have advanced; time in a joining round does not count.
+    /// Updates the timer with the current [round](super::Master::round) of the master. Call it
+    /// whenever the master may have advanced; time in a joining round does not count.
     pub fn observe(&mut self, round: Round) {
         self.observe_at(round, Instant::now());
     }

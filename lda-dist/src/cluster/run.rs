@@ -214,10 +214,10 @@ pub(crate) fn run_threads<T: TopicIndex, D: Documents + Clone + Send + Sync>(
     }))
 }
 
-/// The roles of all nodes, unless one has an error of those that `fails` selects.
+/// Returns the roles of all nodes, unless a node ended with an error for which `fails` is true.
 ///
 /// # Errors
-/// The error that the others follow from.
+/// The first such error that is not a consequence of another node's end.
 pub(crate) fn roles<T: TopicIndex, D>(
     ended: Vec<Ended<T, D>>,
     fails: impl Fn(&RunError) -> bool,
@@ -259,8 +259,8 @@ fn drive<T: TopicIndex, D: Documents>(
             Progress::Reporting => continue,
             Progress::Finished => return Ok(()),
         }
-        // Requests have been sent by now, so peers work while this node does. What the work leads to
-        // is sent after the messages that have arrived meanwhile are handled.
+        // Requests have been sent by now, so peers work while this node does. Messages that result
+        // from this work are sent after those that have arrived meanwhile are handled.
         let worked = node.role.work(&mut driver.context());
         let until = match stop {
             _ if worked => Time::ZERO,
@@ -283,12 +283,12 @@ enum Progress {
 /// A role as the program of a [`Driver`], with the deadlines of peers that have closed.
 struct RoleNode<'a, T: TopicIndex, D> {
     role: &'a mut Role<T, D>,
-    /// How long a peer that has closed may take to return.
+    /// Time within which a peer that has closed must return.
     patience: Duration,
-    /// Peers that have closed, and when each is given up.
+    /// Peers that have closed, and the time at which each is given up.
     closed: BTreeMap<NodeId, Time>,
     is_master_connected: bool,
-    /// Latest end of a node whose role has failed.
+    /// Time by which a node whose role has failed ends.
     failed_until: Option<Time>,
 }
 

@@ -204,7 +204,7 @@ impl Setup {
         self.checkpoint_every > 0 && epoch.is_multiple_of(self.checkpoint_every)
     }
 
-    /// Checks that the work can be divided like this, and that every worker has a shard.
+    /// Checks that the options fit each other, and that every worker has a shard.
     ///
     /// # Errors
     /// [`ConfigError::Workers`], [`ConfigError::AssignedShards`], [`ConfigError::UnknownWorker`],

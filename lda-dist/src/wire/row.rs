@@ -15,7 +15,7 @@ const MOST_ZEROS: u32 = 32;
 
 /// Value of a row's entry: a count (`u32`) or a signed change (`i32`).
 pub trait Value: Copy + Default {
-    /// Maps the value to an unsigned number, and only 0 to 0.
+    /// Maps the value to an unsigned number; 0, and nothing else, is mapped to 0.
     fn code(self) -> u32;
     /// Inverse of [`code`](Self::code); `None` if no value has this number.
     fn of(code: u32) -> Option<Self>;
@@ -93,7 +93,7 @@ static BITS: [[u32; ORDERS]; SMALL] = {
     bits
 };
 
-/// Number of entries whose code lengths fit a 32-bit sum.
+/// Number of entries whose code lengths add up to less than 2³².
 const AT_ONCE: usize = 1 << 20;
 
 /// Total length in bits of the codes of value − `by` for each order.
@@ -170,7 +170,8 @@ impl RowCode {
         let of_topics = entries * u64::from(low + 1) + ((u64::from(last) - (entries - 1)) >> low);
         let (of_values, order) = fewest(bits_of_all(row, 1));
         let sparse = of_values + of_topics + number * 8;
-        // A dense row has at least a bit per topic, so it need not be tried for shorter rows.
+        // A dense row takes at least one bit per topic, so it cannot be shorter than a sparse row
+        // of at most K bits.
         if sparse > self.topics.into() {
             let without = u64::from(self.topics) - entries;
             let mut bits = bits_of_all(row, 0);
@@ -513,7 +514,7 @@ mod tests {
         fn any_bytes_decode_or_fail(bytes in prop::collection::vec(any::<u8>(), 0..60), topics in 1..300u32) {
             let code = RowCode::new(topics);
             if let Ok((row, _)) = read::<u32>(code, &bytes) {
-                // Panics unless the decoded row is valid.
+                // `written` panics unless the decoded row is valid.
                 let again = written(code, &row);
                 prop_assert_eq!(read(code, &again), Ok((row, 0)));
             }

@@ -6,7 +6,7 @@ use crate::frame::Frame;
 use crate::rpc::{Collective, Element, Group};
 use crate::split_mix::SplitMix64;
 
-/// Lengths of contents: none, a part of a piece, and several pieces.
+/// Lengths of contents: empty, shorter than a part, and several parts.
 const LENGTHS: [usize; 4] = [0, 7, 5000, 100_000];
 
 pub fn all_sizes(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, String> {
@@ -19,13 +19,13 @@ pub fn all_sizes(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, 
     Ok(Outcome::Passed)
 }
 
-/// Content of a member, by its rank.
+/// Content of the member of rank `rank`.
 fn content(seed: u64, rank: usize, len: usize) -> Frame {
     let mut rng = SplitMix64::new(seed ^ rank as u64);
     Frame::from((0..len).map(|_| rng.draw() as u8).collect::<Vec<u8>>())
 }
 
-/// Terms of a member for a sum, by its rank.
+/// Vector that the member of rank `rank` contributes to a sum.
 fn terms(seed: u64, rank: usize, len: usize) -> Vec<f32> {
     let bytes = content(seed ^ 1, rank, len);
     bytes.iter().map(|&byte| f32::from(byte) * 1.1 + rank as f32).collect()
@@ -80,7 +80,8 @@ fn reduce_scatter(
     let own = terms(seed, rank, len).into_iter().flat_map(f32::to_le_bytes).collect::<Vec<u8>>();
     let sum = Collective::ReduceScatter { element: Element::F32, values: Frame::from(own) };
     let result = member.run(group, sum)?;
-    // Added one after the other, in the order of ranks that starts after this member.
+    // The expected sums, added one after the other in the order of ranks, starting after this
+    // member.
     let mut sums = terms(seed, (rank + 1) % count, len);
     for step in 2..=count {
         let next = terms(seed, (rank + step) % count, len);

@@ -53,12 +53,12 @@ pub enum StartError {
     /// The certificates cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
-    /// The operating system starts no threads.
+    /// The operating system cannot start a thread.
     #[error("cannot start threads ({0})")]
     Threads(#[source] io::Error),
 }
 
-/// Cause of an error that can be cloned.
+/// Shared cause, so that errors that contain it can be cloned.
 type Source = Arc<dyn Error + Send + Sync>;
 
 /// Error in a file of [`Tls`](super::Tls).
@@ -96,7 +96,7 @@ pub enum TlsError {
         /// File of the key.
         key: PathBuf,
     },
-    /// The content of the file is well-formed, and TLS cannot use it.
+    /// The content of the file is well-formed, but TLS cannot use it.
     #[error("cannot use the content of {} ({error})", path.display())]
     Unusable {
         /// The file.
@@ -177,7 +177,7 @@ pub enum ConnectError {
         /// Node that is at the address.
         found: NodeId,
     },
-    /// The peer is not on the allowlist, or is not the one of the two that has to connect.
+    /// The peer is not on the allowlist, or it is this node that has to connect to the peer.
     #[error("{peer} is not allowed to connect to {here}: {reason}")]
     NotAllowed {
         /// This node.

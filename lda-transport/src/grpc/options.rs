@@ -40,8 +40,8 @@ pub struct GrpcOptions {
     /// Maximum bytes received from one peer that the program has not taken yet. Each frame counts
     /// as 64 bytes more than its length; a single frame may be longer.
     pub inbox_bytes: u32,
-    /// HTTP/2 window per peer, in bytes. To fill a line it has to be at least the line's bandwidth
-    /// times its round-trip time.
+    /// HTTP/2 window per peer, in bytes. To use the full bandwidth of a connection it must be at
+    /// least bandwidth times round-trip time.
     pub window: u32,
     /// Maximum number of peers at a time.
     pub max_peers: usize,
@@ -100,9 +100,10 @@ pub struct Peer {
     /// Address as `host:port`. The name is resolved at each attempt. Only used for peers with
     /// smaller numbers, as this node connects to those.
     pub address: Option<String>,
-    /// DNS name or IP address that the peer's certificate must have. If `None`, the certificate of
-    /// a peer that this node connects to must have the host of its address; a peer that connects to
-    /// this node needs any certificate of the authority, so any node with one can take any number.
+    /// DNS name or IP address that the peer's certificate must have. If it is `None`, a peer that
+    /// this node connects to must have a certificate for the host of its address. A peer that
+    /// connects to this node then needs only some certificate of the authority, so any node with
+    /// such a certificate can claim any number.
     pub name: Option<String>,
 }
 
@@ -152,8 +153,8 @@ impl GrpcOptions {
     /// read the bytes.
     pub(super) fn max_in_flight(&self) -> usize {
         let on_the_way = self.window as usize + HYPER_BUFFER + 2 * TONIC_BUFFER;
-        // Two chunks at the sender, each of which may be a single frame; one frame being read; one
-        // that waits for space in the inbox.
+        // Two chunks at the sender, each of which may be a single frame; one frame that is being
+        // read; and one that waits for space in the inbox.
         let frames = 4 * (self.max_frame_len + MAX_PREFIX_LEN);
         self.queue_bytes
             .saturating_add(self.inbox_bytes as usize)

@@ -41,7 +41,8 @@ impl Link {
         true
     }
 
-    /// Subtracts what the peer has taken. Returns whether the program waited and can send again.
+    /// Subtracts the frames that the peer's program has taken. Returns whether the program waited
+    /// and can send again.
     pub fn grant(&self, taken: Credit, bounds: &MpiOptions) -> bool {
         // Only this thread decreases the counters, so load and subtraction need not be one
         // operation. A faulty peer may grant more than it has received; the counters stop at 0.
@@ -59,7 +60,8 @@ pub(super) struct Credit {
 }
 
 impl Credit {
-    /// Adds a frame. Returns the sum, to be granted, when it is at least half of a limit.
+    /// Adds a frame. When the sum has reached half of a limit, returns it, to be granted to the
+    /// sender, and starts again at 0.
     ///
     /// A sender that waits has reached a limit, so taking its frames leads to a grant.
     pub fn count(&mut self, len: usize, bounds: &MpiOptions) -> Option<Self> {

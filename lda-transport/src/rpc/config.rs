@@ -25,8 +25,8 @@ pub struct Window {
     pub bytes: u64,
 }
 
-/// Identity, limits and timers of an [`Endpoint`](super::Endpoint). Write `..Config::new(identity)`
-/// for the fields that keep their default: more may be added.
+/// Identity, limits and timers of an [`Endpoint`](super::Endpoint). Use `..Config::new(identity)`
+/// for the remaining fields, since fields may be added.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Identity of this node.
@@ -40,7 +40,7 @@ pub struct Config {
     pub queue: usize,
     /// Time after which a peer that has not answered is greeted again.
     pub hello_interval: Duration,
-    /// Longest time without a message to a peer.
+    /// Time without a message to a peer after which a heartbeat is sent.
     pub heartbeat_interval: Duration,
     /// Time without a message after which a peer counts as lost.
     pub silence_timeout: Duration,
@@ -58,8 +58,8 @@ pub struct Config {
 
 impl Config {
     /// Defaults: 256 requests and 64 MiB in flight from each peer, 256 MiB in flight to all, 256
-    /// requests waiting for each; heartbeats each second, silence of 5 s, no retries; parts of 256
-    /// KiB of contents of up to 1 GiB.
+    /// requests waiting for each; a heartbeat each second, a peer counts as lost after 5 s of
+    /// silence, no retries; parts of 256 KiB, contents of up to 1 GiB.
     pub fn new(identity: Identity) -> Self {
         Self {
             identity,

@@ -66,7 +66,7 @@ pub struct Driver<T> {
     origin: Instant,
 }
 
-/// Timers of the program: by time, and of those of one time by the order in which they were set.
+/// Timers of the program, by time and then by the order in which they were set.
 #[derive(Debug, Default)]
 struct Timers {
     pending: BTreeMap<(Time, u64), u64>,
@@ -155,8 +155,8 @@ impl<T: Transport> Driver<T> {
         loop {
             while let Some((to, frame)) = self.endpoint.transmit(self.now()) {
                 if let Err(unsent) = self.transport.send(to, frame) {
-                    // INVARIANT: given back before anything else is handled, as the endpoint keeps
-                    // the order of frames to a peer.
+                    // INVARIANT: the frame is given back before anything else is handled, so that
+                    // the endpoint keeps the order of frames to a peer.
                     self.endpoint.unsent(to, unsent.frame, unsent.error, self.now());
                 }
             }
@@ -242,7 +242,7 @@ impl<T: Transport> Driver<T> {
     fn act(&mut self, program: &mut impl Program) -> bool {
         let mut acted = false;
         loop {
-            // Before the program acts, so that its next message finds the memory of this one.
+            // Released before the program acts, so that its next message can reuse the memory.
             while let Some(frame) = self.endpoint.spent() {
                 self.transport.release(frame);
             }

@@ -15,7 +15,7 @@ use crate::frame::Frame;
 pub(super) struct Incoming {
     /// Lowest number that has no outcome at the peer.
     floor: u64,
-    /// At most the window times [`SPAN`].
+    /// State of the requests from `floor` on, by number; at most the window times [`SPAN`].
     requests: BTreeMap<u64, State>,
     /// Running requests for which the peer does not wait any more.
     abandoned: BTreeSet<u64>,

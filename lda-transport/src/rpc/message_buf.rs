@@ -7,7 +7,7 @@ use crate::frame::Frame;
 
 /// Ratio of capacity to length above which a message is copied to a buffer of its own.
 const MAX_SLACK: usize = 4;
-/// Length up to which messages count as this long: smaller buffers are not worth a copy, in bytes.
+/// Shorter messages count as this long, in bytes: a copy is not worthwhile for small buffers.
 const SHORT: usize = 256;
 
 /// Body of a request or a reply, behind space for the header of the message, so that sending does

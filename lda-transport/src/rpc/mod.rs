@@ -89,7 +89,7 @@ pub struct Endpoint {
     in_flight: u64,
     /// Actions for the program.
     actions: VecDeque<Action>,
-    /// Actions of peers that the collective operations have not seen yet.
+    /// Actions of peers that have not been passed to the collective operations yet.
     fresh: VecDeque<Action>,
     collectives: Collectives,
     /// Parts of operations that are not answered, and for which the sender does not wait any more.
@@ -98,7 +98,7 @@ pub struct Endpoint {
     closed: bool,
     /// Peers that may have something to send, in the order of their turns.
     turns: VecDeque<NodeId>,
-    /// Peers whose next request exceeded [`Config::in_flight`], in the order of their waits.
+    /// Peers whose next request exceeded [`Config::in_flight`], longest wait first.
     //
     // INVARIANT: while the first of them waits, no other peer sends a request. Otherwise short
     // requests would pass a long one forever.
@@ -374,7 +374,8 @@ impl Endpoint {
         self.strays
     }
 
-    /// Calls `act` for a peer, then updates its timer and the turns.
+    /// Calls `act` for a peer, then updates its timer and its place in the queues of peers that may
+    /// send.
     fn with(&mut self, id: NodeId, now: Time, act: impl FnOnce(&mut Peer, &mut PeerContext<'_>)) {
         let peer = self.peers.entry(id).or_insert_with(|| Peer::new(id));
         let before = self.in_flight;
@@ -405,8 +406,8 @@ impl Endpoint {
         if starved && !self.starved.contains(&id) {
             self.starved.push_back(id);
         }
-        // A peer that has sent its request, or has none any more, makes way for the next that
-        // waits.
+        // A peer that has sent its request, or has none any more, leaves the queue of waiting
+        // peers.
         let sent = self.in_flight > before;
         if !starved {
             self.give_turn(id);

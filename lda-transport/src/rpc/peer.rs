@@ -161,7 +161,7 @@ impl Peer {
                 self.returned.push_back(frame);
             }
             SendError::TooLong { .. } => self.too_long(&frame, cx),
-            // The connection is lost: `down` follows.
+            // The connection is lost; `down` is called next.
             _ => {}
         }
     }

@@ -94,7 +94,7 @@ pub enum Refusal {
     /// The peer has violated the protocol; contains a description.
     #[error("it broke the protocol: {0}")]
     Violation(String),
-    /// The peer refuses this node; contains its message.
+    /// The peer refuses this node; contains the reason that it sent.
     #[error("it refuses this node: {0}")]
     ByPeer(String),
 }
@@ -276,7 +276,7 @@ pub(super) fn decode(frame: &Frame) -> Result<Message, DecodeError> {
             let (version, role) = (frame[48], frame[49]);
             let mut hello = Hello { version, role, ..Hello::default() };
             if version != VERSION {
-                // The other fields may differ in that version.
+                // The other fields may have another meaning in that version.
                 return Ok(Message::Hello { from, to, hello });
             }
             if frame.len() != HELLO || frame[50..52] != [0; 2] {

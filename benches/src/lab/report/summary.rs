@@ -29,7 +29,7 @@ pub struct Group {
     pub tokens_per_cpu_second: f64,
     /// Tokens per wall-clock second.
     pub tokens_per_second: f64,
-    /// Completed epochs.
+    /// Number of completed epochs.
     pub epochs: f64,
     /// CPU seconds of sampling.
     pub cpu_seconds: f64,
@@ -62,7 +62,7 @@ pub struct Arrival {
     pub wall_seconds: f64,
     /// Epochs; infinite as above.
     pub epochs: f64,
-    /// Seeds that reached it.
+    /// Number of seeds that reached it.
     pub arrived: usize,
 }
 

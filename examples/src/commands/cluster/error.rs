@@ -91,7 +91,7 @@ pub enum ClusterError {
     /// The run has no such node.
     #[error(transparent)]
     UnknownNode(#[from] UnknownNode),
-    /// Invalid file of `--nodes`.
+    /// The file of `--nodes` is invalid.
     #[error(transparent)]
     Nodes(#[from] NodesError),
     /// The command line contradicts the configuration.

@@ -51,7 +51,7 @@ pub fn listen() -> io::Result<Arc<AtomicBool>> {
 }
 
 /// Exits this process, as the second signal does, when standard input ends: the launcher holds the
-/// other end, and has exited in some way.
+/// other end of the pipe, so it has exited.
 ///
 /// # Errors
 /// If the system cannot start a thread.

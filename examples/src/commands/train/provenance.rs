@@ -68,7 +68,7 @@ pub enum Init {
     Seeds {
         /// File of the seed words.
         seed_topics: String,
-        /// Tokens that each seed word counts as.
+        /// Weight of each seed word, in tokens.
         seed_weight: u32,
     },
 }

@@ -1,13 +1,13 @@
-//! Resolved options as pairs of name and value, as files hold them; α apart, which may be long.
+//! Resolved options as pairs of name and value, as files store them, except α, which may be long.
 //!
 //! Names are those of the JSON form. A float is written in the shortest form that reads back to the
 //! same bits.
 //!
-//! Serde does not write them: the crate has no serde format, so that deriving this form would take a
-//! serializer and a deserializer of about twice this file, and the files' order of pairs (an option
-//! that is not set is left out, and those that can be come last) and the flat `learn-` names are not
-//! those of the derived form. A new option is a line in `to_pairs` and one in `from_pairs`, which does
-//! not compile without it.
+//! Serde is not used: the crate depends on no serde format, so a serializer and a deserializer
+//! would be needed, about twice as long as this file. Besides, the derived form has neither the
+//! order of pairs of the files (an option that is not set is left out, and optional ones come last)
+//! nor the flat `learn-` names. A new option takes a line in `to_pairs` and one in `from_pairs`,
+//! which does not compile without it.
 
 use super::{Learn, LearnAlpha, Resolved, SamplerKind, SamplerOptions, TrainOptions};
 use crate::container::FileError;
@@ -33,7 +33,7 @@ impl Resolved {
         self.to_pairs().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
-    /// All but α.
+    /// All options but α.
     pub(crate) fn to_pairs(&self) -> Vec<(&'static str, String)> {
         let mut pairs = vec![
             ("topics", self.topics.to_string()),
@@ -105,7 +105,7 @@ impl Resolved {
         })
     }
 
-    /// The first option in which the two differ in what they draw: its name, and both values.
+    /// The first option that affects draws and differs between the two: its name, and both values.
     pub(crate) fn difference(&self, other: &Self) -> Option<(&'static str, String, String)> {
         let (mine, theirs) = (self.to_pairs(), other.to_pairs());
         let value = |pairs: &[(&str, String)], name: &str| {
@@ -128,8 +128,8 @@ impl Resolved {
     }
 }
 
-/// Options that resolve to these again, on any corpus with as much room. When to stop is left at its
-/// default.
+/// Options that resolve to these again, on any corpus that they fit. Options that decide when to
+/// stop have their defaults.
 impl From<&Resolved> for TrainOptions {
     fn from(resolved: &Resolved) -> Self {
         Self::new(resolved.topics)

@@ -12,7 +12,8 @@ use crate::simd::Isa;
 use crate::train::PseudoCounts;
 use crate::train::Start;
 
-/// Options with nothing left open: same resolved options, same corpus, same bits.
+/// Options with all defaults filled in. Runs with the same resolved options on the same corpus give
+/// the same bits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -59,7 +60,7 @@ pub struct Resolved {
     pub mh_steps_cap: Option<u32>,
     /// The hybrid gives documents longer than this to WarpLDA.
     pub short_length: u32,
-    /// Instruction set; named for the record, it never changes a result.
+    /// Instruction set, for the record; it never changes a result.
     pub isa: Isa,
     /// Version of this library.
     pub version: String,
@@ -147,7 +148,7 @@ impl TrainOptions {
         let sampler = SamplerOptions::from(sampler);
         let sampler = exclude_from
             .map_or(sampler, |epoch| sampler.with_exclusion(epoch).expect("the choice is F+LDA"));
-        // A caller who limits epochs means the sampler's: it gets half of them at least.
+        // A limit of epochs is meant for the sampler, so it gets at least half of them.
         let most = self.epochs.map_or(u32::MAX, |epochs| epochs / 2);
         (sampler, self.warm_up.unwrap_or(warm_up.min(most)))
     }
@@ -253,8 +254,9 @@ impl Resolved {
     }
 }
 
-/// `short_length`, unless the documents on one side of it hold less than a quarter of all tokens: a
-/// second kernel gains less there than its passes cost, so they follow the others.
+/// `short_length`, unless the documents on one side of it have less than a quarter of all tokens: a
+/// second sampler gains less there than its passes cost, so these documents go to the sampler of
+/// the others.
 fn worth_dividing(corpus: &Corpus, short_length: u32) -> u32 {
     let lengths = (0..corpus.num_documents()).map(|d| corpus.doc_length(d));
     let short: u64 = lengths.filter(|&n| n <= u64::from(short_length)).sum();
@@ -268,9 +270,9 @@ fn worth_dividing(corpus: &Corpus, short_length: u32) -> u32 {
     }
 }
 
-/// Finest grid: 4096 × 4096 blocks.
+/// Largest number of ranges: the finest grid has 4096 × 4096 blocks.
 const MAX_RANGES: usize = 4096;
-/// Most proposals a token can hold.
+/// Largest number of proposals that a token can carry.
 const MAX_MH_STEPS: u32 = 64;
 
 #[cfg(test)]

@@ -17,16 +17,16 @@ use crate::sampler::Proposals;
 /// assert_ne!(exact, light);
 /// ```
 ///
-/// * `steps`: Metropolis-Hastings steps M per token and pass, 1 to 64; default 1. With WarpLDA each is
-///   a proposal that the token carries, and more of them cost memory and mix less per second than
-///   more passes: on 26 M tokens in long documents and K = 1,000, M = 2 took 1.3 times as long to a
-///   likelihood as M = 1.
-/// * `exclude_from`: from this epoch on, counted from 1, a token that keeps its topic is sampled less
-///   and less often (ZenLDA's converged-token exclusion): with probability min{1, 2^(i−t)}, where t
-///   is how often in a row it was sampled and kept its topic and i is the number of epochs it has
-///   been left out since. **Biased**: which tokens move depends on whether they moved before. Costs
-///   one byte per token. Default: off. WarpLDA has no such option: it carries proposals from pass to
-///   pass, for all tokens of a row at once.
+/// * `steps`: Metropolis-Hastings steps M per token and pass, 1 to 64; default 1. With WarpLDA each
+///   is a proposal that the token carries, and more proposals take memory and mix less per second
+///   than more passes: on 26 M tokens in long documents with K = 1,000, M = 2 took 1.3 times as
+///   long as M = 1 to reach a likelihood.
+/// * `exclude_from`: from this epoch on, counted from 1, a token that keeps its topic is sampled
+///   less and less often (ZenLDA's converged-token exclusion): with probability min{1, 2^(i−t)},
+///   where t is the number of times in a row that it was sampled and kept its topic, and i is the
+///   number of epochs for which it has been left out since. **Biased**: which tokens move depends
+///   on whether they moved before. Costs one byte per token. Default: off. WarpLDA has no such
+///   option: it carries proposals from pass to pass, for all tokens of a row at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", rename_all_fields = "kebab-case")]
 #[non_exhaustive]

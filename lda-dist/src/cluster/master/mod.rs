@@ -196,7 +196,7 @@ impl Master {
         match action {
             Action::Joined { peer, restarted: true, .. } => {
                 self.roster.ready.remove(&peer);
-                // The earlier incarnation had to stop, and has.
+                // The earlier incarnation had to stop, and has stopped.
                 self.roster.stopping.remove(&peer);
                 if !self.is_ending() {
                     self.requests.forget(peer);

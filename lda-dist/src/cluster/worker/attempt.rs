@@ -64,11 +64,11 @@ pub(super) struct Attempt<T: TopicIndex> {
     /// Requests to servers.
     pub requests: RequestQueue<RequestPurpose>,
     joins: JoinQueue,
-    /// The round that is sampled here, or was the last.
+    /// The round that this worker samples, or has sampled last.
     round: Round,
     /// C_k at the start of `round`.
     totals: Vec<u32>,
-    /// Whether something of `round` is left to sample.
+    /// Whether a part of `round` is still to be sampled.
     sampling: bool,
     /// Later rounds that may start, in the order of rounds, each with the delta of C_k since the
     /// round before it. Messages may arrive in any order.
@@ -84,7 +84,7 @@ pub(super) struct Attempt<T: TopicIndex> {
 }
 
 impl<T: TopicIndex> Attempt<T> {
-    /// An attempt that goes on from these shards' topics; nothing is sent yet.
+    /// Creates an attempt that continues from the topics of these shards; nothing is sent yet.
     pub fn new(
         setup: &Setup,
         round: Round,

@@ -1,12 +1,12 @@
 //! Joining: a worker sends its shards' counts to the servers.
 //!
 //! All counts together take about as many bytes as the shards do. So the worker sends a part, and
-//! more as servers acknowledge: at most [`MAX_JOIN_BYTES`] wait or are in flight, and one slice of
-//! one shard more.
+//! more as servers acknowledge: at most [`MAX_JOIN_BYTES`] wait or are in flight, plus one slice of
+//! one shard.
 
 use std::collections::VecDeque;
 
-/// Bytes of requests in flight from which on no further slice is sent.
+/// Once this many bytes of requests are in flight, no further slice is sent.
 pub(super) const MAX_JOIN_BYTES: usize = 16 << 20;
 
 /// Slices that shards have not joined yet.
@@ -18,7 +18,7 @@ pub(super) struct JoinQueue {
 }
 
 impl JoinQueue {
-    /// All slices of all shards.
+    /// Creates a queue of all slices of all shards.
     pub fn new(shards: usize, slices: u16, max_bytes: usize) -> Self {
         let of_shard = |shard| (0..slices).map(move |slice| (shard, slice));
         Self { left: (0..shards).flat_map(of_shard).collect(), max_bytes }

@@ -271,7 +271,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 self.restart_from(Round::joining(epoch, attempt), lengths, &words, port)
             }
             Control::Begin { round, kept, delta } => self.begin(round, kept, delta, port),
-            // Of an earlier attempt.
+            // The message belongs to an earlier attempt.
             Control::Start { .. } => Ok(()),
             Control::Finish { attempt, kept, stopped } => {
                 self.over = attempt.max(self.over);

@@ -10,17 +10,17 @@ use crate::spec::Round;
 pub(super) struct Reports {
     /// Rounds in order; after an epoch's last round with the epoch's statistics.
     sampled: VecDeque<(Round, Option<WorkerEpochStats>)>,
-    /// Requests of each round that servers have not acknowledged.
+    /// Number of requests of each round that servers have not acknowledged.
     unacknowledged: BTreeMap<Round, usize>,
 }
 
 impl Reports {
-    /// Adds a round of which nothing is left to sample.
+    /// Adds a round that is sampled completely.
     pub fn add(&mut self, round: Round, epoch_stats: Option<WorkerEpochStats>) {
         self.sampled.push_back((round, epoch_stats));
     }
 
-    /// Adds requests that servers must acknowledge before the round is reported.
+    /// Adds to the number of requests that servers must acknowledge before the round is reported.
     pub fn expect(&mut self, round: Round, requests: usize) {
         *self.unacknowledged.entry(round).or_default() += requests;
     }

@@ -143,8 +143,8 @@ impl Operation {
         }
     }
 
-    /// Tells the member above that all below have begun the barrier. At the root of the tree, which
-    /// then knows that all have, releases the members below.
+    /// Notifies the member above when all members below have begun the barrier. At the root of the
+    /// tree all members have then begun it, and the members below are released.
     fn send_up(&mut self, out: &mut Vec<OutgoingPart>) {
         let Work::Barrier { below, released } = &mut self.work else { return };
         if below.is_empty() {
@@ -317,7 +317,8 @@ mod tests {
 
     const PART_LEN: usize = 16;
 
-    /// Runs an operation at all members, with parts in an order by `seed`. Returns their results.
+    /// Runs an operation at all members; `seed` determines the order of the parts. Returns their
+    /// results.
     fn run(
         members: usize,
         root: usize,

@@ -90,7 +90,8 @@ impl Args {
         self.apply(TrainOptions::default(), SamplerOptions::default(), |_| true)
     }
 
-    /// `options` with those of the command line that `is_set` allows; limits of the run always.
+    /// Sets in `options` those options of the command line for which `is_set` is true, and always
+    /// the limits of the run.
     fn apply(
         &self,
         mut options: TrainOptions,
