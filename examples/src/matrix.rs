@@ -92,7 +92,8 @@ impl Layout {
         columns: usize,
     ) -> Result<(), DenseError> {
         let cell = match self {
-            // A share of 8 digits, its zero, point and comma; the common short ones are shorter.
+            // Bytes of a cell: 8 digits, a leading zero, a point and a comma. Short shares, which
+            // are common, take fewer.
             Self::Csv => 11,
             Self::Npy => 4,
             Self::MatrixMarket => return Ok(()),

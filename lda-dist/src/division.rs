@@ -52,7 +52,7 @@ impl Division {
         let shards = self.shards.unwrap_or(DEFAULT_SHARDS.min(documents));
         let apart = shards.saturating_mul(staleness.saturating_add(1));
         let suits = PARTITIONS.max(PER_SERVER.saturating_mul(servers)).max(apart.into());
-        // The same number of partitions for each server.
+        // Rounded up, so that each server has the same number of partitions.
         let suits = suits.checked_next_multiple_of(servers).unwrap_or(suits);
         let partitions = self.partitions.map_or(suits.min(words), u32::from).max(1);
         let most = u16::try_from(partitions).unwrap_or(u16::MAX);

@@ -1,5 +1,5 @@
-//! Plan of a run: which server has which words, which shard has which documents, and which
-//! partitions a shard samples in a round.
+//! Plan of a run: the words of each server, the documents of each shard, and the partitions that a
+//! shard samples in each round.
 
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
@@ -12,7 +12,7 @@ use crate::route::Route;
 use crate::shard::Shard;
 use crate::spec::ModelSpec;
 
-/// Bytes of a row that is dearer to pull than to push.
+/// Size, in bytes, of a row that is always more expensive to pull than to push.
 const DEAR: u32 = u32::MAX / 2;
 
 /// Returns whether the routes of a partition depend on the sizes of its rows.
@@ -107,7 +107,7 @@ pub fn cut(corpus: &Corpus, shards: u16) -> Result<Vec<usize>, ConfigError> {
     let (mut firsts, mut before) = (vec![0], 0u128);
     for (document, length) in corpus.documents().map(|document| document.len()).enumerate() {
         let number = firsts.len();
-        // Each shard that is still to be begun needs a document.
+        // Each of the remaining shards needs a document.
         let must = documents - document == shards - number;
         let may =
             document > firsts[number - 1] && before * shards as u128 >= tokens * number as u128;

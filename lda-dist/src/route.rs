@@ -43,7 +43,7 @@ pub struct Words<'a> {
     pub pulled: &'a [u32],
 }
 
-/// A document, as far as its size matters.
+/// Sizes of a document.
 #[derive(Clone, Copy, Debug)]
 pub struct Document {
     /// Bytes of its row.
@@ -216,7 +216,8 @@ mod tests {
 
     #[test]
     fn a_row_that_is_sent_anyway_costs_the_next_word_nothing() {
-        // Neither word alone is worth the row of 100 bytes; together they are.
+        // The document's row of 100 bytes costs more than pulling either word, but less than
+        // pulling both.
         let documents = [Document { row: 100, token_bits: 8, may_be_pushed: true }];
         let words =
             Words { starts: &[0, 1, 2], documents: &[0, 0], tokens: &[1, 1], pulled: &[60, 60] };

@@ -158,7 +158,7 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         }
     }
 
-    /// Notes that a node has ended for good, whether or not the endpoint has known it.
+    /// Notes that a node has ended for good, whether or not it had joined.
     pub fn closed(&mut self, peer: NodeId) {
         let needed = match self {
             Self::Master(master) => !master.is_ending(),

@@ -1,16 +1,17 @@
 //! Balancing of single words, so that partitions and servers have even loads in every epoch.
 //!
-//! Ranges of equal cost by one estimate are even in the epochs for which the estimate is right, and
-//! in no others. Words therefore have [several kinds of cost](super::costs), and every partition is
-//! to have its share of each kind. Costs at other times are about sums of these, and even as well.
+//! Ranges of equal cost by one estimate are even only in the epochs for which the estimate is
+//! right. Words therefore have [several kinds of cost](super::costs), and every partition should
+//! have its share of each kind. Costs at other times are roughly sums of these, so they are even as
+//! well.
 //!
-//! This is bin packing with vectors: words go in descending order of cost, each to the bin where it
-//! adds least to the sum of the sixteenth powers of all loads, relative to their means. That is
-//! where the load is low, and above all low in the kind that is furthest above its mean, because a
-//! server is waited for in the epoch in which it has the most. Once the words that matter one by
-//! one are placed, each of the others goes to the bin with the lowest sum. A partition with a word
-//! that costs as much as a share gets less of all others; words that are [too
-//! much](super::split_rows) have been taken out before.
+//! This is vector bin packing: words are assigned in descending order of cost, each to the bin
+//! where it increases the sum of the sixteenth powers of all loads, relative to their means, the
+//! least. So it goes to a bin with a low load, and above all one with a low load of the kind that
+//! is furthest above its mean, because the others wait for a server in the epoch in which it has
+//! the highest load. Once the most expensive words are placed, each of the others goes to the bin
+//! with the lowest sum. A partition with a word that costs as much as a whole share gets fewer of
+//! all other words; words that cost [too much](super::split_rows) are removed before.
 //!
 //! Words are placed in partitions, and partitions on servers by the same algorithm, so that the
 //! words of a partition do not depend on the number of servers. It takes O(V log V + 64 P²) time
@@ -25,8 +26,8 @@ use super::costs::{Costs, DocumentCosts, Item, KINDS, Load};
 const ONE_BY_ONE: usize = 64;
 
 /// Bin of each item, so that all bins have about the same load of each kind of cost. `before` is
-/// what each bin holds already. Of equally good bins, one with fewer items is taken, then the one
-/// with the lower number.
+/// the content that each bin has already. Among equally good bins the one with fewer items is
+/// taken, then the one with the lower number.
 pub(super) fn balance(items: &[Item], documents: &DocumentCosts, before: &[Item]) -> Vec<u32> {
     let mut homes = vec![0; items.len()];
     let bins = before.len() as u32;
@@ -87,11 +88,11 @@ pub(super) fn bin_items(
 /// Number of each bin, so that any run of consecutive numbers has its share of the total weight.
 ///
 /// Bins in descending order of weight go to the lower and the upper half of the numbers in the
-/// pattern 0, 1, 1, 0: what one half has more of in one pair it has less of in the next. The bins
-/// of a half go to its halves in the same way, in the order in which they came there. The position
-/// of a bin is then the Gray code of its rank with the bits reversed. However many of n bins are
-/// heavy, a run has at most 1 + ½ log₂ n of them more or fewer than its share (counted for all n up
-/// to 1,000, and for 3,000).
+/// pattern 0, 1, 1, 0: the half that gets the heavier bin of one pair gets the lighter bin of the
+/// next. The bins of a half are assigned to its halves in the same way, in the order in which they
+/// were assigned to the half. The position of a bin is then the Gray code of its rank with the bits
+/// reversed. For any number of heavy bins among n, the number of them in a run differs from its
+/// share by at most 1 + ½ log₂ n (counted for all n up to 1,000, and for 3,000).
 pub(super) fn number_evenly(weights: &[u64]) -> Vec<u32> {
     let mut ranked: Vec<u32> = (0..weights.len() as u32).collect();
     ranked.sort_by_key(|&bin| (Reverse(weights[bin as usize]), bin));
@@ -110,7 +111,7 @@ pub(super) fn bin_weights(items: impl Iterator<Item = u64>, homes: &[u32], bins:
     let mut weights = vec![0; bins as usize];
     for (item, &bin) in items.zip(homes) {
         let weight: &mut u64 = &mut weights[bin as usize];
-        // Costs are the caller's, up to 2^64 - 1.
+        // The caller may pass costs up to 2^64 - 1.
         *weight = weight.saturating_add(item);
     }
     weights
@@ -211,7 +212,7 @@ mod tests {
         let [bytes, later, sampled, rows @ ..] = even;
         assert!(rows.iter().all(|&skew| skew < 1.06), "{even:?}");
         assert!(bytes < 1.06 && later < 1.06 && sampled < 1.12, "{even:?}");
-        // Costs between the kinds.
+        // Costs at times between those of the kinds.
         let n = |word: usize| words.tokens()[word] as f64;
         for (exponent, most) in [(0.1, 1.05), (0.3, 1.05), (0.6, 1.06), (0.75, 1.1)] {
             let skew = skew(&homes, 50, |word| n(word).min(100.0) * n(word).powf(exponent));

@@ -9,7 +9,7 @@ use super::{
 impl Placement {
     /// Places words by [balancing](super::Partitioner::Balanced) their estimated costs at several
     /// times. There are at most as many partitions as words, and some more if words are
-    /// [hot](super). LDA* (section 4.2) has costs of the first epoch only, one per word.
+    /// [hot](super). LDA* (section 4.2) uses only costs of the first epoch, one per word.
     ///
     /// # Errors
     /// [`PlacementError`] if there are no servers, or fewer partitions or words than servers.
@@ -107,16 +107,16 @@ pub(super) struct CostedWords<'a> {
     pub documents: &'a DocumentCosts,
 }
 
-/// Documents that cost nothing: bins whose items include their documents.
+/// Costs of documents that cost nothing, for items that include their documents.
 const NO_DOCUMENTS: DocumentCosts = DocumentCosts::NONE;
 
 fn empty(bins: u32) -> Vec<Item> {
     vec![Item::default(); bins as usize]
 }
 
-/// Server of each slice. The slices of hot partitions go round the servers; the other partitions
-/// are balanced on top of what the servers have then. `hot` has the number and the content of each
-/// hot partition; `others` and `sums` those of the other partitions.
+/// Server of each slice. The slices of hot partitions are placed on the servers in turn; the other
+/// partitions are then balanced on top of these. `hot` has the number and the content of each hot
+/// partition; `others` and `sums` those of the other partitions.
 fn place_slices(
     slices: &SliceMap,
     servers: u32,

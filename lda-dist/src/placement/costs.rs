@@ -1,16 +1,16 @@
-//! Estimated costs of words for their partition, before anything is known of their topics.
+//! Estimated costs of words for their partition, before their topics are known.
 //!
 //! The row of a word is sent to every shard that pulls it. A word that is pushed costs its tokens,
 //! and the rows of its documents, which are sent to a partition once for all of its words. Many
 //! pushed words together therefore cost less than the sum of each alone, and the cost of a
-//! partition is not a sum over words: a [`Load`] adds up what its words bring, and computes the
-//! cost from that.
+//! partition is not a sum over words: a [`Load`] adds up the contributions of its words, and
+//! computes the cost from the sums.
 //!
 //! Costs change while topics are found. At first a word's row has as many topics as the word has
-//! tokens, or all K; later it has few, and the fewer the more its tokens are concentrated in few
-//! documents, and the rows of documents are shorter too. There are therefore several **kinds** of
-//! cost, each of which is right at another time or for something other than bytes. For a word with
-//! n tokens in d of all D documents, in s = min(n, P) of P shards:
+//! tokens, or all K; later it has few, fewer still if its tokens are concentrated in few documents,
+//! and the rows of documents are shorter too. There are therefore several **kinds** of cost: bytes
+//! at several times, and quantities other than bytes. For a word with n tokens in d of all D
+//! documents, in s = min(n, P) of P shards:
 //!
 //! | kind | word that is pulled | word that is pushed |
 //! |---|---|---|
@@ -23,8 +23,8 @@
 //! | rows where tokens are concentrated | s n^¾ (d/n)³ | the same |
 //! | fixed cost per word | s | s |
 //!
-//! Kinds of rows ignore whether words are pushed at all: both modes are to be compared with the
-//! same words in each partition.
+//! The kinds that count rows ignore whether words may be pushed at all, so that both modes can be
+//! compared with the same words in each partition.
 //!
 //! The later rows are fitted to reddit after 10 to 30 epochs, K = 1,000 (the bytes of the 1,000
 //! most frequent words go with n^0.75 (d/n)^3.3 after 20 epochs, with an error of a quarter).
@@ -61,8 +61,8 @@ pub(super) type Costs = [f64; KINDS];
 const TOKEN: f64 = 3.7;
 /// Bytes of a word in a request and of its row, without the row's entries.
 const WORD: f64 = 1.5;
-/// Factor on a pushed word's share of its documents' rows: the shares of words that are pulled fall
-/// on those that are pushed.
+/// Factor on a pushed word's share of its documents' rows: pushed words also bear the shares of the
+/// pulled ones.
 const BORNE: f64 = 1.15;
 
 /// Contribution of a word to its partition, or of a partition to its server.
@@ -179,8 +179,8 @@ fn pushed_share(ratio: f64) -> f64 {
 }
 
 /// Correction for the documents of a word being distinct. A word that is in a share u of all
-/// documents covers as many as −ln(1 − u)/u times its documents drawn at random; this is a rational
-/// approximation of that factor.
+/// documents covers as many documents as −ln(1 − u)/u times its number of documents drawn at random
+/// would; this is a rational approximation of that factor.
 fn apart(part: f64) -> f64 {
     let u = part.min(1.0);
     (6.0 - u) / (6.0 - 4.0 * u)
@@ -213,7 +213,7 @@ pub(super) struct DocumentCosts {
 }
 
 impl DocumentCosts {
-    /// Documents that cost nothing.
+    /// Costs of documents that cost nothing.
     pub(super) const NONE: Self = Self { entries: 0.0, entry: 0.0, reach: 0.0 };
 
     /// Costs of the documents of a corpus with these words.

@@ -1,6 +1,6 @@
 //! Lengths of documents.
 
-/// Number of documents and their lengths in tokens, known before their topics are. LDA* (section
+/// Number of documents and their lengths in tokens, which are known before any topic. LDA* (section
 /// 4.2) uses only the mean length. The squares are an addition: a long document is sent for each of
 /// its words.
 ///

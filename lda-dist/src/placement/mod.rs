@@ -15,12 +15,12 @@
 //! % with 3,000 ranges; with K = 8,000 and 300 servers, of 200 words each, 8.4 %. Hashing and
 //! ranges of equally many words exist for comparison.
 //!
-//! With balanced words, a word whose row alone is a good part of a server's share is **hot**: no
-//! place for it is balanced, because a pulled row costs its server bytes and hardly any time. Hot
-//! words have partitions of their own, whose rows are split by topic into **slices** on different
-//! servers. A worker that samples such a partition pulls all of its slices; nothing is pushed to it
-//! for sampling. Every other partition has one slice, of all topics, with the number of the
-//! partition; the first slice of a split partition has its partition's number too.
+//! With balanced words, a word whose row alone takes a large part of a server's share is **hot**:
+//! no server for it gives a balance, because a pulled row costs its server bytes and hardly any
+//! time. Hot words have partitions of their own, whose rows are split by topic into **slices** on
+//! different servers. A worker that samples such a partition pulls all of its slices; no tokens are
+//! pushed to them for sampling. Every other partition has one slice, of all topics, with the number
+//! of the partition; the first slice of a split partition has its partition's number too.
 //!
 //! A shard samples a run of consecutive partitions in each round, and a round lasts as long as its
 //! heaviest run. Balanced partitions are therefore numbered so that any run has about its share of
@@ -30,9 +30,9 @@
 //! |---|---|---|---|
 //! | [`Partitioner::Balanced`] | some frequent, some less frequent and some rare words | a few words' rows | everything moves |
 //! | [`Partitioner::SkewAware`] | a range of words of about equal cost | the cost of one partition | everything moves |
-//! | [`Partitioner::Range`] | a range of equally many words | how frequent words cluster | everything moves |
-//! | [`Partitioner::Hash`] | words of all kinds | which frequent words share a hash | everything moves |
-//! | [`Partitioner::Rendezvous`] | words of all kinds | which frequent words share a hash | only what the new server gets (Yahoo!LDA, section 3.2) |
+//! | [`Partitioner::Range`] | a range of equally many words | clusters of frequent words | everything moves |
+//! | [`Partitioner::Hash`] | words of all kinds | frequent words with the same hash | everything moves |
+//! | [`Partitioner::Rendezvous`] | words of all kinds | frequent words with the same hash | only the partitions of the new server (Yahoo!LDA, section 3.2) |
 //!
 //! ```
 //! use lda_dist::placement::{Partitioner, Placement, PlacementError};
@@ -178,11 +178,11 @@ struct Grouped {
 }
 
 impl Placement {
-    /// Places words, given one cost per word. There are at most as many partitions as words. Ranges
-    /// of equal cost can be fewer than `partitions`, because a word is not divided.
+    /// Places words, given one cost per word. There are at most as many partitions as words. There
+    /// may be fewer ranges of equal cost than `partitions`, because a word is not divided.
     ///
-    /// [`Partitioner::Balanced`] knows only one kind of cost here;
-    /// [`balanced`](Self::balanced) estimates several.
+    /// [`Partitioner::Balanced`] uses only one kind of cost here; [`balanced`](Self::balanced)
+    /// estimates several.
     ///
     /// # Errors
     /// [`PlacementError`] if there are no servers, or fewer partitions or words than servers.
@@ -228,8 +228,8 @@ impl Placement {
     }
 
     /// Merges partitions that are on the same server, down to at most `partitions` of about equal
-    /// cost per server. Words do not change servers, and words of one partition stay together.
-    /// Without effect if there are no more partitions than that.
+    /// cost per server. Words do not change servers, and words of one partition stay together. Has
+    /// no effect if there are at most `partitions` already.
     ///
     /// # Errors
     /// [`PlacementError::Partitions`] if there are fewer partitions than servers.
@@ -257,8 +257,8 @@ impl Placement {
         }
         let cost_of = |before: u32| total(self.words(before).map(|word| costs[word as usize]));
         let loads: Vec<u64> = (0..self.num_partitions() as u32).map(cost_of).collect();
-        // The new partitions of each server, by (load, merged partitions, number). Their numbers go
-        // round the servers, so that any run of partitions is on all servers.
+        // The new partitions of each server, by (load, merged partitions, number). Partitions are
+        // numbered by server in turn, so that any run of partitions is spread over all servers.
         let free = |server: u32| {
             let own = (server..partitions).step_by(servers as usize);
             own.map(|partition| (0, 0, partition)).collect()

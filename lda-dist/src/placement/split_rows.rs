@@ -1,26 +1,26 @@
-//! Hot words: words that are too much for one server, and how their rows are split by topic.
+//! Hot words, which cost too much for one server, and the splitting of their rows by topic.
 //!
 //! A word is hot if the part of it that is pulled at first costs more than [`BYTES`] of a
 //! partition's bytes; if it is always pulled and its rows later cost more than [`ROWS`] of a
 //! partition's rows; or if more of its tokens are pushed than a partition has pushed tokens. No
-//! assignment of words can even it out: pulled rows load a server with bytes, pushed tokens with
-//! bytes and time, and a server with a lump of the one, and so less of the other, has too much or
-//! too little of the time. Which words are hot, and in which partitions, does not depend on the
-//! number of servers; the number of slices does.
+//! assignment of words can balance it: pulled rows load a server with bytes, pushed tokens with
+//! bytes and time. A server with one very expensive word of either kind gets less of the other
+//! kind, and so takes too much or too little time. Which words are hot, and in which partitions,
+//! does not depend on the number of servers; the number of slices does.
 //!
-//! Splitting costs bytes: a hot word is pulled even where a shard has so few of its tokens that
-//! pushing them were cheaper, and later, when its row is short and its tokens are few. On generated
-//! documents like PubMed's with K = 8,000, 300 shards and 30 servers, twelve words are hot, with a
-//! third of all tokens. All bytes of the second epoch are 7 % more than with whole rows, and those
-//! of the heaviest server 10 % fewer: it has 1.01 times the mean, against 1.20 without. On reddit
-//! with 300 servers, 110 words are hot, with 16 % of the tokens; bytes are 6 % more, and the
-//! heaviest server has 1.07 times the mean instead of 1.14: as many bytes as without, so that
+//! Splitting costs bytes: a hot word is pulled even if a shard has so few of its tokens that
+//! pushing them would be cheaper, and later, when its row is short and its tokens are few. On
+//! generated documents like PubMed's with K = 8,000, 300 shards and 30 servers, twelve words are
+//! hot, with a third of all tokens. All bytes of the second epoch are 7 % more than with whole
+//! rows, and those of the heaviest server 10 % fewer: it has 1.01 times the mean instead of 1.20.
+//! On reddit with 300 servers, 110 words are hot, with 16 % of the tokens; bytes are 6 % more, and
+//! the heaviest server has 1.07 times the mean instead of 1.14: as many bytes as without, so that
 //! splitting evens out only the servers' memory and work there.
 //!
 //! A slice has at least [`TOPICS`] topics, because each row of each slice takes a byte or two more
 //! than its part of the whole row, and each slice needs a request. The number of partitions of hot
 //! words is the least for which none has much more than [`TOKENS`] times the tokens of a mean one,
-//! and at least as many as give every server a slice if there are as many servers as partitions.
+//! and for which every server gets a slice if there are as many servers as partitions.
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ const BYTES: f64 = 0.15;
 const ROWS: f64 = 0.25;
 /// Least number of topics of a slice.
 const TOPICS: u32 = 256;
-/// Tokens of a partition of hot words, in those of a mean partition.
+/// Number of tokens of a partition of hot words, relative to a mean partition.
 const TOKENS: f64 = 4.0;
 
 /// The hot words, and the partitions and slices that they get.
@@ -88,7 +88,7 @@ impl HotWords {
 
     /// Number of slices of each partition of hot words on this many servers, at most one per
     /// server: the number for which the server with the most slices has the smallest part of the
-    /// rows; of equally good numbers the largest.
+    /// rows, and the largest such number.
     pub fn slices_on(&self, servers: u32) -> u32 {
         let most = self.slices.min(servers).max(1);
         let heaviest = |slices: u32| {

@@ -2,7 +2,7 @@
 
 use super::PlacementError;
 
-/// Number of tokens and of documents of each word, known before topics are.
+/// Number of tokens and of documents of each word, which are known before any topic.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WordStats {
     tokens: Vec<u64>,

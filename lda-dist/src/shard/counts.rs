@@ -9,7 +9,7 @@ use super::{RestoreError, Shard};
 use crate::spec::ModelSpec;
 
 impl<T: TopicIndex> Shard<T> {
-    /// Recounts the topics, which the servers will count as well.
+    /// Recounts the topics, from which the servers count too.
     pub(super) fn count(&mut self, spec: &ModelSpec) {
         self.counts.fill(0);
         self.own.fill(0);
@@ -34,7 +34,7 @@ impl<T: TopicIndex> Shard<T> {
         all
     }
 
-    /// State from which a run can go on: the topic of every token, by word and document,
+    /// State from which a run can continue: the topic of every token, by word and document,
     /// independent of the partitions; then the topic and the proposals of each token of long
     /// documents.
     pub fn topics(&self) -> Vec<T> {
@@ -47,7 +47,7 @@ impl<T: TopicIndex> Shard<T> {
         topics
     }
 
-    /// Restores such a state between two epochs.
+    /// Restores the state that [`topics`](Self::topics) returned, between two epochs.
     ///
     /// # Errors
     /// [`RestoreError`]; then nothing has changed.
@@ -103,7 +103,7 @@ impl<T: TopicIndex> Shard<T> {
         self.row_at(self.places[document] as usize, row);
     }
 
-    /// The same for the document at a place.
+    /// As above, for the document at a place.
     pub(super) fn row_at(&self, place: usize, row: &mut Vec<(u32, u32)>) {
         row.clear();
         match place.checked_sub(self.lengths.len()) {

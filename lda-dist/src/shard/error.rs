@@ -5,7 +5,7 @@ use thiserror::Error;
 
 use crate::wire::WireError;
 
-/// Why a shard cannot be made.
+/// Error of making a shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum ShardError {
@@ -49,12 +49,12 @@ pub enum AnswerError {
         /// Number of bytes.
         bytes: usize,
     },
-    /// A reply with another number of sizes than there are words.
+    /// The number of sizes in the reply differs from the number of words.
     #[error("reply has {found} sizes for {words} words")]
     Sizes {
-        /// Sizes of the reply.
+        /// Number of sizes in the reply.
         found: usize,
-        /// Words that the shard has of the partition.
+        /// Number of words of the partition that the shard has.
         words: usize,
     },
     /// C_k counts fewer tokens of a topic than the shard has.
@@ -75,7 +75,7 @@ pub enum AnswerError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RestoreError {
-    /// The number of topics is not that of the tokens.
+    /// The number of topics differs from the number of tokens.
     #[error("{found} topics for {expected} tokens")]
     Tokens {
         /// Number of topics.

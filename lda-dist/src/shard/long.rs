@@ -1,21 +1,23 @@
 //! Long documents of a shard, which WarpLDA samples (LDA*, section 4.1).
 //!
 //! An epoch begins with the pass over documents, which needs only their own tokens and C_k: it
-//! accepts or rejects the proposals that words have made, and makes new ones. The pass over words
-//! runs partition by partition, with the rows that were pulled: the rows count all tokens of a
-//! word, wherever they are, and those of long documents move. The proposals of this pass wait for
-//! the next epoch. So each token moves twice per epoch, and its server gets one delta, when its
-//! partition is done; until then the server counts the token with the topic that is **known**. This
-//! is the cost: other shards see the first of the two moves up to an epoch late.
+//! accepts or rejects the proposals of the last pass over words, and makes new ones. The pass over
+//! words runs partition by partition, with the rows that were pulled: the rows count all tokens of
+//! a word, of all documents and shards, but only those of long documents move. The proposals of
+//! this pass wait for the next epoch. So each token may move twice per epoch, but its server gets
+//! one delta, when its partition is done; until then the server counts the token with its previous,
+//! **known** topic. As a consequence, other shards see the first of the two moves up to an epoch
+//! late.
 //!
 //! Both passes may be [repeated](crate::config::Options::passes) for a partition's tokens while its
 //! rows are on the worker. A repeated pass over documents leaves tokens of other partitions
-//! unchanged, but counts them, which takes time proportional to the documents' lengths: if a
-//! document has few tokens in a partition, several times as long as the first pass.
+//! unchanged, but counts them, which takes time proportional to the documents' lengths. If
+//! documents have few tokens in a partition, repeated passes take several times as long as the
+//! first one.
 //!
-//! No rows of C_d are stored: a document's counts are made from its tokens, in the pass or on
-//! request. The tokens of a range of documents, which fit into a cache, are contiguous: ordered by
-//! partition, word and document.
+//! No rows of C_d are stored: a document is counted from its tokens, in the pass or on request. The
+//! tokens of a range of documents, which fit into a cache, are contiguous: ordered by partition,
+//! word and document.
 //!
 //! Memory per token: 2 + M topics of 2 or 4 bytes, and 4 bytes for its place by document; 8 bytes
 //! per word of a range.
@@ -140,7 +142,7 @@ impl<T: TopicIndex> Long<T> {
         tokens
     }
 
-    /// A walk that stands before the first word of a partition.
+    /// A walk positioned before the first word of a partition.
     pub fn walk(&self, partition: u16) -> Walk {
         let start = |range: &Documents<T>| {
             let (visit, token) = range.starts[usize::from(partition)];

@@ -1,13 +1,14 @@
 //! Shard: documents with their tokens, topics and rows of C_d.
 //!
 //! A run's documents are cut into **shards**, independently of the workers. A worker has one or
-//! more whole shards, and the new topics of a shard's tokens follow from the shard and from the
-//! round's start alone. So results do not depend on the number of workers.
+//! more whole shards, and the new topics of a shard's tokens depend only on the shard and on the
+//! counts at the round's start. So results do not depend on the number of workers.
 //!
 //! Tokens are ordered by partition, word and document. Some words of a partition are
 //! [pulled](crate::route::Route): their tokens are sampled here, with the rows from the servers.
-//! Tokens of the other words are sent document by document, and an answer brings their new topics.
-//! An answer moves one token at a time, so it does not undo what was sampled here in the meantime.
+//! Tokens of the other words are pushed to the server document by document, and its answer contains
+//! their new topics. An answer changes single tokens, so it does not undo samples drawn here in the
+//! meantime.
 //!
 //! Documents are cut into ranges, and the tokens of a partition are sampled range by range: the
 //! rows of a range fit into a cache, those of a shard do not.
@@ -62,8 +63,8 @@ pub struct Shard<T: TopicIndex> {
     long: Long<T>,
     /// Encoded size of each short document's row at the epoch's start.
     sizes: Vec<u32>,
-    /// The shard's tokens by topic in the totals of its round, and its changes that the totals
-    /// lack.
+    /// Counts by topic of the shard's tokens as they are in the totals of its round, and the
+    /// shard's changes that the totals do not contain yet.
     counts: Vec<u32>,
     own: Vec<i32>,
     /// Parts of `own` that were pushed in each of the last rounds; later totals contain them.
@@ -175,8 +176,8 @@ impl<T: TopicIndex> Shard<T> {
         self.documents.len()
     }
 
-    /// Words of a partition that this shard has, ascending. Worker and server name them by their
-    /// index in this list.
+    /// Words of a partition that this shard has, ascending. Messages refer to them by their index
+    /// in this list.
     ///
     /// # Panics
     /// If there is no such partition.

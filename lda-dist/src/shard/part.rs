@@ -19,8 +19,8 @@ pub(super) struct PartitionTokens<T> {
 }
 
 impl<T: TopicIndex> PartitionTokens<T> {
-    /// Takes tokens as (word, document, topic), the documents of a word in order, and further
-    /// words, which may be the same.
+    /// Creates it from tokens (word, document, topic), the documents of a word in order, and from
+    /// further words, which may repeat those of the tokens.
     pub fn new(mut tokens: Vec<(u32, u32, T)>, also: Vec<u32>) -> Result<Self, ShardError> {
         if u32::try_from(tokens.len()).is_err() {
             return Err(ShardError::Tokens { tokens: tokens.len() });

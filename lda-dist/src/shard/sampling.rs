@@ -93,8 +93,8 @@ impl<T: TopicIndex> Shard<T> {
         route::route(&words, &documents)
     }
 
-    /// Makes the plan of a partition. The documents to push have their current topics and rows of
-    /// C_d.
+    /// Makes the plan of a partition. It contains the documents to push, with their current topics
+    /// and rows of C_d.
     ///
     /// # Panics
     /// If there is no such partition, if there is not one route per word, or if a word of a long
@@ -136,7 +136,8 @@ impl<T: TopicIndex> Shard<T> {
         if long.is_empty() {
             return;
         }
-        // Without the own changes so far: they depend on when answers to other partitions arrived.
+        // The totals leave out the shard's own changes so far, which depend on when answers to
+        // other partitions arrived.
         sampler.run_warp_pass(spec, round, totals, std::iter::repeat(0), |context, scratch, _| {
             let key = BlockKey { shard: *number, documents: 0, words: 0 };
             long.sample_documents(key, 0, context, scratch, |outcome| add(own, outcome));
@@ -190,7 +191,7 @@ impl<T: TopicIndex> Shard<T> {
         Ok(moved)
     }
 
-    /// Gives the pulled words' rows and tokens to the sampler.
+    /// Passes the rows and tokens of the pulled words to the sampler.
     fn add_pulled_words(
         &self,
         sampler: &mut PartitionSampler<T>,
@@ -316,7 +317,7 @@ mod tests {
         let run = |is_early: bool| {
             let documents = ShardDocuments { corpus: &corpus, range: 0..2, first: 0 };
             let mut shard = Shard::<u16>::new(&spec, hybrid, &placement, 0, documents).unwrap();
-            // Make proposals differ from the topics.
+            // Makes proposals differ from the topics.
             let mut kept = shard.topics();
             let of_long = kept[300..].iter_mut().enumerate();
             of_long.filter(|(at, _)| at % 3 > 0).for_each(|(at, topic)| *topic = (at % 5) as u16);

@@ -20,8 +20,8 @@ pub struct ShardDocuments<'a> {
     pub corpus: &'a Corpus,
     /// The documents.
     pub range: Range<usize>,
-    /// Number of the corpus' first document in the whole run. The first topics depend on it: they
-    /// are the ones with which a run in one process starts.
+    /// Number of the corpus' first document in the whole run. The initial topics depend on it, so
+    /// that they are those of a run in one process.
     pub first: u64,
 }
 

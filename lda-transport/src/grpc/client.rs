@@ -153,7 +153,7 @@ async fn connect(
     name: Option<&str>,
 ) -> Result<(Dialed, Arc<ConnState>), ConnectError> {
     let stream = connect_tcp(address, node.options.handshake_timeout).await?;
-    // A failure only costs latency.
+    // If this fails, the connection works with a higher latency.
     let _ = stream.set_nodelay(true);
     let to = stream.peer_addr().map_err(|error| ConnectError::from_io(&error))?;
     let state = ConnState::new(to, AuthState::Peer);
@@ -195,7 +195,8 @@ async fn connect_tcp(address: &str, limit: Duration) -> Result<TcpStream, Connec
 
 /// Connector that returns one existing stream to tonic.
 ///
-/// tonic calls it again to reconnect after a loss. That fails, as [`dial`] reconnects.
+/// tonic calls it again to reconnect after a loss. The second call fails, because [`dial`] does the
+/// reconnecting.
 struct ExistingStream(Option<Dialed>);
 
 impl Service<http::Uri> for ExistingStream {

@@ -13,7 +13,7 @@ use crate::rpc::{Context, Endpoint, Event, MessageKind, Program, Session};
 use crate::time::Time;
 use crate::transport::{DisconnectReason, NodeId, SendError};
 
-/// Maximum number of events at one instant, and how many more per link.
+/// Maximum number of events at one instant, to which [`MAX_AT_ONCE_PER_LINK`] is added per link.
 const MAX_AT_ONCE: u64 = 1_000_000;
 const MAX_AT_ONCE_PER_LINK: u64 = 100;
 

@@ -104,7 +104,7 @@ pub(super) struct Link {
     pub epoch: u64,
     /// Generations of both ends when it came up.
     pub generations: [u64; 2],
-    /// By the index of the sender.
+    /// Both directions, by the index of the sender.
     pub directions: [Direction; 2],
 }
 

@@ -8,9 +8,9 @@ use lda_dist::wire::RowCode;
 use super::rng::Rng;
 use super::state::{ONE_BY_ONE, State, one, up_to};
 
-/// Up to this number each token count is a class of its own.
+/// Each token count up to this number is a class of its own.
 const SINGLE: u64 = 16;
-/// Classes per octave above.
+/// Number of classes per octave of larger counts.
 const AN_OCTAVE: f64 = 4.0;
 /// Non-zeros drawn per class, over all its rows.
 const DRAWN: f64 = 30_000.0;

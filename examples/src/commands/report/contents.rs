@@ -74,7 +74,7 @@ pub struct Document {
     pub unknown: u64,
     /// (topic, share in thousandths), largest first.
     pub topic_codes: String,
-    /// (gap to the word before, which of the topics, tokens) of the words shown.
+    /// (gap to the previous word, index of the topic in `topic_codes`, tokens) for each word shown.
     pub word_codes: String,
     /// Index of the word of each token, if the word order is known.
     #[serde(skip_serializing_if = "Option::is_none")]

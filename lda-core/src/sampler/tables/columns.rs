@@ -18,9 +18,9 @@ pub(in crate::sampler) struct Column {
 /// Indices of weights, for [`build`].
 #[derive(Clone, Debug, Default)]
 pub(in crate::sampler) struct Order {
-    /// Weights of at most a column.
+    /// Indices of weights of at most one column.
     short: Vec<u32>,
-    /// Weights above a column, then the last of them again.
+    /// Indices of weights above one column; the last one is repeated at the end.
     tall: Vec<u32>,
 }
 
