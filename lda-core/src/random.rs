@@ -136,7 +136,7 @@ impl Xoshiro256PlusPlus {
     }
 }
 
-/// For draw structures, which accept any `rand` generator.
+/// For [`discrete`](crate::discrete), whose tables accept any `rand` generator.
 impl TryRng for Xoshiro256PlusPlus {
     type Error = Infallible;
 

@@ -161,7 +161,8 @@ pub enum ConfigError {
         /// Number of partitions.
         partitions: usize,
     },
-    /// Rounds would overlap until a shard meets its own words again.
+    /// The staleness is not below the number of rounds per epoch: a shard would sample the same
+    /// words in two open rounds.
     #[error(
         "staleness of {staleness} rounds with {rounds} rounds per epoch: set it below the number \
          of rounds"

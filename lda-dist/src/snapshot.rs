@@ -37,7 +37,7 @@ const MAGIC: [u8; 8] = *b"\x89LDAz\r\n\x1a";
 const VERSION: u32 = 1;
 const HEAD: usize = 40;
 
-/// Error of a snapshot that is damaged or belongs to something else.
+/// Error of a snapshot that is damaged or does not belong to this run, shard or epoch.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SnapshotError {
@@ -49,7 +49,7 @@ pub enum SnapshotError {
         "it has format version {version} and this program reads up to {VERSION}: use a newer one"
     )]
     Newer {
-        /// The snapshot's.
+        /// Format version of the snapshot.
         version: u32,
     },
     /// The snapshot belongs to another run.
@@ -59,15 +59,15 @@ pub enum SnapshotError {
     Run {
         /// The snapshot's.
         found: u64,
-        /// This one.
+        /// Hash of this run.
         run: u64,
     },
     /// The snapshot is of another shard or epoch.
     #[error("it is of shard {shard} after epoch {epoch}")]
     Other {
-        /// Its shard.
+        /// Shard of the snapshot.
         shard: u16,
-        /// Its epoch.
+        /// Epoch of the snapshot.
         epoch: u32,
     },
     /// Topics have another width.
@@ -83,7 +83,7 @@ pub enum SnapshotError {
 /// Identity of a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotId {
-    /// Hash of the job, the documents and their shards.
+    /// Hash of the model, the documents and their shards.
     pub run: u64,
     /// Epoch after which it was taken.
     pub epoch: u32,

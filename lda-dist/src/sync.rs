@@ -1,10 +1,10 @@
 //! Synchronisation of rounds: when a round may start, and which updates its counts contain.
 //!
 //! The arithmetic with the staleness bound is here, as functions of values. The roles of a cluster,
-//! servers, shards and the in-process reference ask these functions, and none of them computes a
+//! servers, shards and the in-process reference call these functions, and none of them computes a
 //! bound by itself.
 //!
-//! | asks | for |
+//! | caller | question |
 //! |---|---|
 //! | master (`cluster::master::rounds`) | the rounds to start: [`SyncMode::open_from`] |
 //! | worker (`cluster::worker`) | whether a start is legal: [`SyncMode::may_start`] |
@@ -32,7 +32,7 @@ pub enum SyncMode {
     /// round r − 1 − `staleness`. The bound is also the exact staleness, so results do not depend
     /// on the number or the speed of workers. With a staleness of 0 rounds are bulk-synchronous.
     Rounds {
-        /// Number of rounds by which counts are old.
+        /// Staleness: number of rounds by which counts are older than in bulk-synchronous rounds.
         staleness: u16,
     },
 }

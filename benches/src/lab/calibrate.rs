@@ -2,8 +2,8 @@
 //!
 //! F+LDA visits all K_d topics of a token's document, so it slows down as documents get longer.
 //! WarpLDA does the same work for any length, but needs several of its steps for one step of F+LDA,
-//! and more of them for short documents. The length at which they break even depends on the
-//! machine: its vectors, caches and memory. The hybrid decides by such a table.
+//! and more of them for short documents. The break-even length depends on the machine: its vector
+//! width, caches and memory. The hybrid uses a table of such lengths.
 //!
 //! Every point is a generated corpus whose documents all have the same length. F+LDA runs some
 //! epochs; then WarpLDA runs until its likelihood is as high. CPU time is compared: nanoseconds per
@@ -36,7 +36,7 @@ pub struct Calibration {
 }
 
 impl Default for Calibration {
-    /// Takes a quarter of an hour.
+    /// Default settings, which take a quarter of an hour.
     fn default() -> Self {
         Self {
             lengths: vec![30, 100, 300, 1000, 3000, 10_000],

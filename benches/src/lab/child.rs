@@ -257,7 +257,7 @@ mod tests {
     fn predictive_likelihood_is_computed_on_request() {
         let (messages, _) = serve_cell(Cell { predictive: true, ..cell() });
         let Some(Message::Done(outcome)) = messages.last() else { panic!("{messages:?}") };
-        // Ten words, of which a document has five: the value lies between no knowledge and that.
+        // A document has five of the ten words, so the value is between ln 5 and ln 10.
         let known = |point: &Point| -point.log_predictive.unwrap() / 200.0;
         let knows = |point: &Point| (1.6..2.4).contains(&known(point));
         assert!(outcome.points.iter().all(knows), "{:?}", outcome.points);

@@ -82,7 +82,7 @@ fn field(text: &str, name: &str) -> Option<String> {
     })
 }
 
-/// SimdKernel release number without the vendor suffix.
+/// Kernel release number without the vendor suffix.
 fn release() -> String {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     release.trim().split('-').next().unwrap_or_default().to_owned()

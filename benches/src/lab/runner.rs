@@ -1,10 +1,9 @@
 //! Runs the cells of a plan, each in a child process, up to `jobs` at once.
 //!
 //! Workers take cells in the plan's order and report to the caller's thread, which alone calls the
-//! listener and puts results where their cells stand in the plan, so tables do not depend on the
-//! order of completion. A child exits when its standard input closes. [`Children`] holds all
-//! inputs, so one call ends all running children, and the operating system does the same if the lab
-//! itself dies.
+//! listener and sorts results in the order of the plan, so tables do not depend on the order of
+//! completion. A child exits when its standard input closes. [`Children`] holds all inputs, so one
+//! call ends all running children, and the operating system does the same if the lab itself dies.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};

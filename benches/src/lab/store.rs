@@ -63,8 +63,8 @@ impl Store {
         self.directory.join("cells").join(format!("{}.json", cell.name()))
     }
 
-    /// Loads the finished run of exactly this cell. A run with other epochs, priors and so on does
-    /// not count, nor does a malformed file: running again replaces both.
+    /// Loads the finished run of exactly this cell. A run with other epochs, priors and so on is
+    /// ignored, and so is a malformed file: a new run replaces both.
     ///
     /// # Errors
     /// [`LabError::Read`] if an existing file cannot be read.

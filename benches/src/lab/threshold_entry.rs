@@ -9,8 +9,8 @@ const PERCENTS: [f64; 4] = [95.0, 98.0, 99.0, 99.8];
 /// Entry for `thresholds.toml` from long runs of one cell that differ in their seeds.
 ///
 /// The best value is the highest evaluated log joint per token over all seeds. A comment states the
-/// rise over the last tenth of the epochs: an entry made from runs that were too short sets too
-/// easy a goal.
+/// rise over the last tenth of the epochs: an entry from runs that were too short has targets that
+/// are too low.
 pub fn entry(records: &[Record]) -> Option<String> {
     let first = records.first()?;
     let (cell, tokens) = (&first.cell, first.outcome.tokens as f64);

@@ -10,7 +10,7 @@
 //!
 //! This is the model LDA assumes (Blei, Ng & Jordan 2003, section 3), with Zipf's law for the words
 //! as in text. φ is drawn by breaking sticks and θ is integrated out, both without a change to the
-//! law: `topics.rs` and `documents.rs` say how.
+//! law: The algorithms are described in `topics.rs` and `documents.rs`.
 //!
 //! **The same tokens everywhere.** Every topic and every document has its own random stream, so
 //! threads do not matter; and no function of the platform's mathematics library is called, so the
@@ -18,8 +18,8 @@
 //! are pinned by tests: a published figure names preset, scale and seed.
 //!
 //! Cost: about a second for 10 million tokens. Memory while generating: the pairs of the corpus
-//! twice, and 28 bytes per topic and word that has mass in it (33 MB for 200 topics of concentration
-//! 1,000).
+//! twice, and 28 bytes per topic and word that has mass in it (33 MB for 200 topics of
+//! concentration 1,000).
 
 mod documents;
 mod portable;

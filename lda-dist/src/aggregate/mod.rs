@@ -1,8 +1,9 @@
 //! Aggregates that servers compute from their rows, so that only results are sent (LDA*, section
 //! 5.4).
 //!
-//! An **aggregate** is shown every row of a server once, at the end of a round, and is encoded; the
-//! master merges those of all servers. The end of a round requests those in [`AggregateRequest`]:
+//! An **aggregate** is computed from every row of a server, at the end of a round, and sent to the
+//! master, which merges those of all servers. The request for the end of a round contains an
+//! [`AggregateRequest`]:
 //!
 //! | aggregate | result of a server | bytes |
 //! |---|---|---|

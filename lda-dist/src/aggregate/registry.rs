@@ -226,7 +226,7 @@ mod tests {
             rows.iter().for_each(|&(word, tokens)| part.add_row(word as u16, word, &[(2, tokens)]));
             let mut bytes = Vec::new();
             part.encode(&mut bytes);
-            // The built-in ones have the bytes that they have without others.
+            // Built-in aggregates are encoded the same with and without others.
             let mut alone = Aggregates::new(request, &spec);
             rows.iter()
                 .for_each(|&(word, tokens)| alone.add_row(word as u16, word, &[(2, tokens)]));

@@ -8,9 +8,9 @@ use lda_core::eval::TopWord;
 use super::Aggregate;
 use crate::wire::RowCode;
 
-/// The n words of each topic with the most tokens; of equal words those with the lower numbers.
-/// This is the result of [`top_words`](fn@lda_core::eval::top_words) by probability over all rows,
-/// because φ̂_kw of one topic is in the order of C_wk.
+/// The n words of each topic with the most tokens; among words with equally many tokens, those with
+/// the lower ids. This is the result of [`top_words`](fn@lda_core::eval::top_words) by probability
+/// over all rows, because φ̂_kw of one topic is in the order of C_wk.
 ///
 /// ```text
 /// for each topic, as a row of V entries: (word, its tokens of the topic)
@@ -22,7 +22,7 @@ pub struct TopWords {
     topics: Vec<BinaryHeap<Reverse<Entry>>>,
 }
 
-/// Greater is better: more tokens, or as many and a lower word.
+/// Greater is better: more tokens, or as many tokens and a lower word id.
 type Entry = (u32, Reverse<u32>);
 
 impl TopWords {

@@ -6,7 +6,7 @@ use crate::config::ConfigError;
 use crate::server::RequestError;
 use crate::shard::{AnswerError, ShardError};
 
-/// Why an in-process run cannot be set up, or ended.
+/// Error of setting up or running an in-process run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum InProcessError {

@@ -8,21 +8,21 @@
 //! number of workers over any transport produces the same bits.
 //!
 //! An epoch has R rounds, and the partitions are in R groups. In round r shard s of S samples group
-//! (r + ⌊s R / S⌋) mod R. With at least as many rounds as shards no two shards sample the same
-//! word in a round, and only C_k is stale, by one round; `lda_core` does the same with its waves.
-//! With one round all shards sample every word at once from counts that are an epoch old (AD-LDA,
-//! Newman et al. 2009): fewer barriers, and a worse model. On kos with K = 100 the log joint per
-//! token after 200 epochs was −8.32 in one process, −8.34 with one shard, −8.33 with four shards
-//! and four rounds, −8.33 with eight and eight; and −8.47 with four shards and one round, −8.48
-//! with eight shards and one round.
+//! (r + ⌊s R / S⌋) mod R. With at least as many rounds as shards no two shards sample the same word
+//! in a round, and only C_k is stale, by one round; `lda_core` does the same with its waves. With
+//! one round all shards sample every word at once from counts that are an epoch old (AD-LDA, Newman
+//! et al. 2009): fewer barriers, and a worse model. On kos with K = 100 the log joint per token
+//! after 200 epochs was −8.32 in one process, −8.34 with one shard, −8.33 with four shards and four
+//! rounds, −8.33 with eight and eight; and −8.47 with four shards and one round, −8.48 with eight
+//! shards and one round.
 //!
 //! With a [staleness](crate::config::Options::staleness) of s rounds overlap: round c starts when
 //! round c − s − 1 has ended everywhere, and reads the counts of that moment. No worker waits for
 //! the slowest worker of the round before, and the bits still do not depend on any order. Counts
-//! are older by s rounds. With (1 + s) S rounds no two shards sample the same word in overlapping
-//! rounds, so rows of C_w are as fresh as before, and C_k is old by as many tokens as before. A
-//! shard knows its own changes at once. A server that samples for a shard sees the shard's changes
-//! of C_k s rounds later.
+//! are s rounds older than without staleness. With (1 + s) S rounds no two shards sample the same
+//! word in overlapping rounds, so rows of C_w are as fresh as before, and C_k is old by as many
+//! tokens as before. A shard knows its own changes at once. A server that samples for a shard sees
+//! the shard's changes of C_k s rounds later.
 //!
 //! A shard's tokens that are sampled on a server are counted in C_d and C_w at once, and in C_k
 //! from the shard's next partition on.

@@ -110,7 +110,7 @@ pub(crate) struct SampleContext<'a, T> {
     pub spec: &'a ModelSpec,
     /// Current epoch and round.
     pub round: Round,
-    /// Names the random stream of this partition of this shard.
+    /// Key of the random stream of this partition of this shard.
     pub key: BlockKey,
     /// C_k at the round's start.
     pub totals: &'a [u32],
@@ -137,7 +137,7 @@ impl SliceRows<'_> {
     }
 }
 
-/// Error: a word has more tokens of a topic than its row counts.
+/// Error: the row of a word counts fewer tokens of a topic than were given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NotInRow;
 

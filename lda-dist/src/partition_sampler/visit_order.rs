@@ -1,15 +1,15 @@
 //! Order of visits in a partition: each word is sampled by word or by document, whichever is
 //! faster.
 //!
-//! By word, a row is loaded and unloaded once, whatever number of tokens it has, and each token
-//! costs a scan of its document's row; by document it is the other way round. With many shards a
-//! word has few tokens in each: on generated documents like PubMed's, with K = 8,000 and 1,000
-//! shards, a word of a request has 2.5 tokens and a row of 400 topics, and by word half of the
-//! servers' time was spent loading rows. Therefore words with many tokens for the length of their
-//! row are sampled by word first, and the others by document afterwards. Both use F+LDA, and later
-//! tokens see the changes of earlier ones, so the result is an exact sweep in another order. By
-//! word alone, servers took 1.6 times as long there, and workers that pull all words 1.35 times;
-//! with 300 shards the factors are 1.4 and 1.3.
+//! By word, a word's row is loaded and unloaded once for all its tokens, and each token costs a
+//! scan of its document's row; by document it is the other way round. With many shards a word has
+//! few tokens in each: on generated documents like PubMed's, with K = 8,000 and 1,000 shards, a
+//! word of a request has 2.5 tokens and a row of 400 topics, and by word half of the servers' time
+//! was spent loading rows. Therefore words with many tokens relative to the length of their row are
+//! sampled by word first, and the others by document afterwards. Both use F+LDA, and later tokens
+//! see the changes of earlier ones, so the result is an exact sweep in another order. By word
+//! alone, servers took 1.6 times as long there, and workers that pull all words 1.35 times; with
+//! 300 shards the factors are 1.4 and 1.3.
 //!
 //! The choice depends on the tokens and the rows only. It depends on whether a row is a list or
 //! dense, so runs with 16-bit and 32-bit topics draw different numbers, as they do by document in

@@ -1,11 +1,11 @@
 //! Server: rows of C_w of some slices, and the sampling of tokens that are pushed to them.
 //!
-//! A [slice](crate::placement) is what this server has of a partition: its rows with all topics,
-//! or with a range of topics if several servers share the partition. Tokens are never pushed to
-//! one of several slices.
+//! A [slice](crate::placement) is the part of a partition on this server: its rows with all topics,
+//! or with a range of topics if several servers share the partition. Tokens are not pushed to a
+//! partition of several slices.
 //!
-//! The server knows which words of a partition each shard has, so a worker names a word by its
-//! index among the shard's words, with one bit per word in most messages.
+//! The server stores the words of a partition that each shard has, so messages refer to a word by
+//! its index among the shard's words, and most take one bit per word.
 //!
 //! A request is sampled by the rows and C_k of the [start](Server::begin_round) of its round plus
 //! its own changes, so the order of requests does not matter. Changes are added to the rows when
@@ -127,7 +127,7 @@ impl<T: TopicIndex> Server<T> {
         let Self { joining, rounds, slices, .. } = self;
         let of = slices.get_mut(&slice).ok_or(RequestError::Slice { slice })?;
         if kind == Kind::Join {
-            // After the joining has ended, counts would be added to no round.
+            // Counts are accepted only while shards join.
             if round != *joining || of.store.version() > 0 {
                 let now = rounds.front().map_or(*joining, |open| open.round);
                 return Err(RequestError::Round { found: round, now });
@@ -171,7 +171,7 @@ impl<T: TopicIndex> Server<T> {
         }
         let (version, totals) = (open.version, &open.totals[..]);
         let before = of.row_cache.memory();
-        // Otherwise no other shard pushes to this version.
+        // If not, no other shard pushes to this version.
         let is_shared = options.shards > options.rounds;
         let oldest = rounds.front().map_or(version, |open| open.version);
         let left = ROW_CACHE_BYTES.saturating_sub(*row_cache);

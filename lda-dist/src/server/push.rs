@@ -113,7 +113,7 @@ impl Push<'_> {
         Ok(totals)
     }
 
-    /// Gives the words' rows and the tokens to the sampler; returns the words' places in the
+    /// Passes the words' rows and the tokens to the sampler; returns the words' places in the
     /// partition.
     fn add_words<T: TopicIndex>(
         &self,

@@ -155,7 +155,7 @@ impl ConnState {
         is_rejected
     }
 
-    /// Closes the connection, unless it is a peer's, to make place for another one.
+    /// Closes the connection to make space for another one, unless it is that of a peer.
     pub fn evict(&self) {
         self.evicted.notify_one();
     }

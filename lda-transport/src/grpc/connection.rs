@@ -190,7 +190,7 @@ impl Node {
 
 /// Completes when a node has reached `least` or a later phase.
 pub(super) async fn phase_reached(phase: &mut watch::Receiver<Phase>, least: Phase) {
-    // An error means that the node is dropped, which is past every phase.
+    // An error means that the node has been dropped, which is later than every phase.
     let _ = phase.wait_for(|&phase| phase >= least).await;
 }
 

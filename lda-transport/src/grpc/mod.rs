@@ -42,7 +42,7 @@
 //! # Costs
 //! - A frame is copied once at the sender, into the buffer that tonic sends from, and once at the
 //!   receiver, out of the HTTP/2 frames; the received [`Frame`] is a slice of that buffer. The
-//!   buffer of a sent frame is available again through [`spare`](Transport::take_buffer).
+//!   buffer of a sent frame is available again through [`take_buffer`](Transport::take_buffer).
 //! - A frame that the program keeps retains the buffer that it is a slice of, which may be longer.
 //!   To keep a short frame for long, copy it.
 //! - Buffers come from the program's allocator. One that returns pages to the system and requests
@@ -66,12 +66,12 @@
 //! certificate expires.
 //!
 //! # Failures
-//! Errors that cannot pass are returned by [`Grpc::start`]. Errors that may pass are retried, with
-//! growing waits: [`Grpc::connect_error`] returns that of a peer which this node connects to,
-//! [`Grpc::rejected`] the incoming connections that were rejected. Both are also logged with
-//! `tracing`. A second connection of a peer replaces the first; the program receives `Down` and
-//! then `Up`. A restarted peer therefore does not wait until its old connection is found to be
-//! dead.
+//! Permanent errors are returned by [`Grpc::start`]. After errors that may be temporary a node
+//! retries, with growing waits: [`Grpc::connect_error`] returns that of a peer which this node
+//! connects to, [`Grpc::rejected`] the incoming connections that were rejected. Both are also
+//! logged with `tracing`. A second connection of a peer replaces the first; the program receives
+//! `Down` and then `Up`. A restarted peer therefore does not wait until its old connection is found
+//! to be dead.
 //!
 //! A peer that closes, or whose program exits, is reported as
 //! [`DisconnectReason::Closed`](crate::DisconnectReason::Closed): the operating system closes the
@@ -126,7 +126,7 @@ pub struct Grpc {
     node: Arc<Node>,
     address: Option<SocketAddr>,
     waker: Waker,
-    /// Connections of the peers that are up, as far as the program has received it.
+    /// Connections of the peers whose `Up` the program has received.
     peers: BTreeMap<NodeId, Arc<Connection>>,
     /// `None` after `close`.
     running: Option<Running>,

@@ -46,7 +46,7 @@ pub(super) const EXTRA_WINDOW: u32 = 1 << 20;
 pub(super) const MAX_WINDOW: u32 = (1 << 31) - 1;
 /// Longest frame of HTTP/2.
 // PERF: a frame of 64 KiB is then one HTTP/2 frame, which takes a third less processor time than
-// the four that it is with HTTP/2's default of 16 KiB.
+// the four frames that it takes with HTTP/2's default of 16 KiB.
 pub(super) const HTTP2_FRAME_LEN: u32 = 128 << 10;
 /// Wait after a failed accept, such as for lack of file descriptors.
 const ACCEPT_RETRY: Duration = Duration::from_millis(50);
@@ -147,7 +147,7 @@ async fn establish(
     state: Arc<ConnState>,
     sender: mpsc::Sender<Result<Incoming, Infallible>>,
 ) {
-    // A failure only costs latency.
+    // If this fails, the connection works with a higher latency.
     let _ = stream.set_nodelay(true);
     let limit = node.options.handshake_timeout;
     let mut timeout: HandshakeTimeout = Box::pin(Arc::clone(&state).handshake_timeout(limit));
@@ -242,7 +242,7 @@ impl Service<Request<Streaming<Bytes>>> for Exchange {
     }
 }
 
-/// A rejected hello, where one was decoded, and the reason.
+/// A rejected hello, if one was decoded, and the reason.
 type Rejection = (Option<Hello>, ConnectError);
 
 impl Node {
@@ -264,7 +264,7 @@ impl Node {
             Err(rejection) => rejection,
         };
         let status = Status::failed_precondition(error.to_string());
-        // The hello of this node is the answer where it shows the mismatch: the peer then reports
+        // The answer is the hello of this node if it shows the mismatch, so that the peer reports
         // the precise error instead of a refusal.
         let hello_shows_error = matches!(
             error,

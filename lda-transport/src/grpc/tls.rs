@@ -1,7 +1,7 @@
 //! TLS configurations from PEM files, reloaded when the files have changed.
 //!
 //! Only TLS 1.3 is supported. Sessions are not resumed: connections are few and long, and a session
-//! reply_to would outlive an expired certificate.
+//! ticket would outlive an expired certificate.
 
 use std::error::Error;
 use std::fs;

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 /// Number of polls between two yields of the core.
 const POLLS_PER_YIELD: u32 = 8;
-/// Inverse of the part of an idle period that one sleep may take: an event is noticed at most a
-/// quarter of the time that it took to come later.
+/// Inverse of the share of an idle period that one sleep may take: an event that ends an idle
+/// period is noticed with a delay of at most a quarter of that period.
 const SLEEP_DIVISOR: u32 = 4;
 
 /// Decides how long a thread that polls waits before its next poll.

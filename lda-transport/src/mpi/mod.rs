@@ -98,7 +98,7 @@ pub struct MpiOptions {
     pub max_frame_len: usize,
     /// Maximum number of frames in flight from one node to another.
     pub queue_frames: usize,
-    /// Maximum bytes in flight from one node to another; one frame more may be.
+    /// Maximum bytes in flight from one node to another; the last frame may exceed it.
     pub queue_bytes: usize,
     /// Maximum bytes of released frames that are kept for reuse.
     pub pool_bytes: usize,
@@ -162,7 +162,7 @@ pub enum MpiError {
         /// First rank whose limits differ from those of rank 0.
         rank: NodeId,
     },
-    /// The operating system starts no thread.
+    /// The operating system cannot start a thread.
     #[error("cannot start a thread for MPI: {0}")]
     Thread(#[from] io::Error),
     /// The MPI thread ended during the initialisation.

@@ -23,8 +23,8 @@ pub(super) struct Outgoing {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// Control messages. They go first: a grant behind frames would delay the frames of the other
-    /// side.
+    /// Control messages, which are sent first: a grant queued behind frames would delay the frames
+    /// of the peer.
     small: VecDeque<Small>,
     frames: VecDeque<Frame>,
     /// Bytes of the first frame that have been sent, once its start has been sent.

@@ -108,7 +108,7 @@ pub(super) fn run(parts: ThreadParts, expected: Option<usize>, started: &mpsc::S
         thread.rest(busy);
     }
     // INVARIANT: `thread` is dropped before `universe`, as a communicator must be freed before
-    // `MPI_Finalize`, which waits until all ranks have come so far.
+    // `MPI_Finalize`, which waits until all ranks have called it.
 }
 
 fn initialise(expected: Option<usize>) -> Result<Universe, MpiError> {

@@ -50,7 +50,8 @@ impl Fate {
     }
 }
 
-/// State of the receiver's session with the sender just before a frame arrived, or would have.
+/// State of the receiver's session with the sender just before a frame arrived, or would have
+/// arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum State {
     /// The receiver had crashed and not started again.

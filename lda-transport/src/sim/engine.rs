@@ -166,7 +166,7 @@ impl<P: Program> World<P> {
             return;
         }
         let running = self.nodes.get_mut(&id).and_then(|node| node.running.as_mut());
-        // An earlier tick may have been scheduled since, and has handled this one.
+        // An earlier tick may have been scheduled since, and has already done the work of this one.
         let Some(running) = running.filter(|running| running.tick <= now) else { return };
         running.tick = Time::NEVER;
         if running.endpoint.next_timer() <= now {

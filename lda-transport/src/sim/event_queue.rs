@@ -10,7 +10,7 @@ use crate::transport::NodeId;
 /// A future event.
 #[derive(Debug)]
 pub(super) enum SimEvent {
-    /// A frame arrives, or would have.
+    /// A frame arrives, or would have arrived if it were not lost.
     Arrival(FrameInFlight),
     /// A sender whose queue was full can send again.
     Writable { from: NodeId, to: NodeId, epoch: u64 },

@@ -24,12 +24,12 @@
 //! disks: a test keeps the state that survives a crash.
 //!
 //! # Cost
-//! An event (a frame that arrives or would have, a timer or a failure) takes 0.5 to 0.7 µs of one
-//! core in a release build, with programs that send and answer random requests: 1.4 to 1.9 million
-//! events per second. Ten thousand histories of three to six nodes with every fault, 43 million
-//! events, take 23 s of a core; an hour of sixteen nodes with ten heartbeats per second, 16 million
-//! events, takes 12 s. Memory is that of the endpoints and of the frames in flight; a kept line of
-//! text takes about 100 bytes.
+//! An event (a frame that arrives or would have arrived, a timer or a failure) takes 0.5 to 0.7 µs
+//! of one core in a release build, with programs that send and answer random requests: 1.4 to 1.9
+//! million events per second. Ten thousand histories of three to six nodes with every fault, 43
+//! million events, take 23 s of a core; an hour of sixteen nodes with ten heartbeats per second, 16
+//! million events, takes 12 s. Memory is that of the endpoints and of the frames in flight; a kept
+//! line of text takes about 100 bytes.
 //!
 //! ```
 //! use std::{cell::Cell, rc::Rc, time::Duration};

@@ -44,7 +44,7 @@ pub struct Network {
 }
 
 impl Default for Network {
-    /// 100 µs, 1 GB/s and a queue of 1 MiB; no faults; failures that a test causes are reported at
+    /// 100 µs, 1 GB/s and a queue of 1 MiB; no faults; failures caused by a test are reported at
     /// once.
     fn default() -> Self {
         Self {

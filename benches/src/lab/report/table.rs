@@ -151,8 +151,8 @@ fn row(group: &Group, columns: Columns) -> String {
     out
 }
 
-/// Share of the proposals accepted, without and (π of LDA*'s algorithm 1) with those of the current
-/// topic. Runs that were made before π was counted have the first only.
+/// Share of the proposals that were accepted, without proposals of the current topic and with them
+/// (π of LDA*'s algorithm 1). Runs that were made before π was counted have the first only.
 fn acceptance(group: &Group) -> Option<String> {
     let share = group.acceptance?;
     Some(match group.acceptance_with_repeats {

@@ -131,7 +131,7 @@ pub struct Line {
     pub partitions: u32,
     /// Rounds per epoch.
     pub rounds: u16,
-    /// Rounds by which counts are old.
+    /// Staleness of counts, in rounds.
     pub staleness: u16,
     /// The projection.
     pub takes: Projected,

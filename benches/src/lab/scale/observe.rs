@@ -80,7 +80,7 @@ impl Watch {
         }
     }
 
-    /// Time that belongs to no request is the end of a round.
+    /// Server time outside of requests is that of the end of a round.
     fn end(&mut self) {
         self.work.end_seconds += self.took.take().unwrap_or_default();
     }

@@ -333,7 +333,7 @@ fn broken(plan: &ScalePlan, measured: &Measured, lines: &[Line]) -> String {
     let mut out = String::new();
     let last = lines.iter().map(|line| line.after).max().unwrap_or(0);
     let arms = plan.arms();
-    // Shows the architecture itself, not the reference.
+    // This plot shows the architecture itself, not the reference.
     let Some((arm, _)) = arms.iter().find(|(name, _)| *name != plan.beside) else { return out };
     let Some(line) =
         largest(plan, lines).into_iter().find(|line| line.arm == *arm && line.after == last)
