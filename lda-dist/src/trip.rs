@@ -129,8 +129,9 @@ impl<B: Deref<Target = [u8]> + From<Vec<u8>>> Trip<B> {
         Ok(())
     }
 
-    /// Returns the requests for the rows of each slice, once the routes are chosen. Their replies
-    /// are accepted by the requests' positions.
+    /// Returns the requests for the rows of each slice, once the routes are chosen. Pass the reply
+    /// to each request to [`accept_rows`](Self::accept_rows), with the request's position in the
+    /// list.
     pub fn pull(&mut self, run: TripContext<'_>) -> Vec<TripRequest> {
         let planned = self.plan.as_ref().map(|plan| &plan.routes);
         let Some(routes) = planned.or(self.routes.as_ref()) else { return Vec::new() };

@@ -9,13 +9,14 @@
 //! ```
 //!
 //! This is the model LDA assumes (Blei, Ng & Jordan 2003, section 3), with Zipf's law for the words
-//! as in text. φ is drawn by breaking sticks and θ is integrated out, both without a change to the
-//! law: The algorithms are described in `topics.rs` and `documents.rs`.
+//! as in text. φ is drawn by stick breaking, and θ is integrated out; neither changes the law (see
+//! `topics.rs` and `documents.rs`).
 //!
-//! **The same tokens everywhere.** Every topic and every document has its own random stream, so
-//! threads do not matter; and no function of the platform's mathematics library is called, so the
-//! machine does not either (`portable.rs` says what is assumed). The fingerprints of the presets
-//! are pinned by tests: a published figure names preset, scale and seed.
+//! **The same tokens everywhere.** Every topic and every document has its own random stream, so the
+//! tokens do not depend on the number of threads. No function of the platform's mathematics library
+//! is called, so they do not depend on the machine either (`portable.rs` documents the
+//! assumptions). The fingerprints of the presets are pinned by tests: a published figure names
+//! preset, scale and seed.
 //!
 //! Cost: about a second for 10 million tokens. Memory while generating: the pairs of the corpus
 //! twice, and 28 bytes per topic and word that has mass in it (33 MB for 200 topics of
@@ -38,14 +39,14 @@ use topics::Alias;
 /// Documents of one unit of work; does not affect the result.
 const DOCUMENTS_PER_BATCH: usize = 256;
 
-/// A corpus and the truth behind it.
+/// A corpus and the topics that it was drawn from.
 #[derive(Clone, Debug)]
 pub struct Synthetic {
     /// The documents. Words are those that occur, named `w000001` and so on: a word has the same
     /// name at every scale, though not the same id.
     pub corpus: Corpus,
-    /// φ: for each topic its (word, probability), ascending by word. Words that never occur are left
-    /// out, so that a topic may fall short of 1 by their mass.
+    /// φ: for each topic its (word, probability), ascending by word. Words that never occur are
+    /// left out, so the sum of a topic may be below 1 by their probability.
     pub topics: Vec<Vec<(u32, f64)>>,
 }
 

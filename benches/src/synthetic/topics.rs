@@ -3,9 +3,9 @@
 //! A topic is Dirichlet(c · base) over V words. With c = 1,000 and V = 100,000 nearly all V
 //! parameters are far below one, so that drawing V gammas would make V numbers of which most are
 //! zero in floating point. The same law by its sticks (Sethuraman 1994): break a stick of length 1
-//! again and again, each time at a Beta(1, c) share of what is left, and give every piece to a
-//! word drawn from the base. After c · ln 2³² pieces less than 2⁻³² is left, which is dropped:
-//! about 22,000 pieces a topic, on some 6,000 distinct words.
+//! again and again, each time at a Beta(1, c) share of what is left, and give every piece to a word
+//! drawn from the base. After c · ln 2³² pieces less than 2⁻³² is left, which is dropped: about
+//! 22,000 pieces per topic, on some 6,000 distinct words.
 
 use super::portable::{Stream, exp, ln};
 

@@ -469,7 +469,8 @@ impl Corpus {
     ///
     /// # Errors
     /// [`BuildError::VocabularyLength`] if its length differs from the number of words. If the
-    /// number of words was never stated, a longer vocabulary is accepted and extends it.
+    /// number of words is only the largest id plus one, a longer vocabulary is accepted and
+    /// increases it.
     pub fn set_vocabulary(&mut self, vocabulary: Vocabulary) -> Result<(), BuildError> {
         let (words, num_words) = (vocabulary.len(), self.num_words());
         if words < num_words || words > num_words && !self.width_is_open {

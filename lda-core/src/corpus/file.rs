@@ -367,7 +367,7 @@ mod tests {
             let at = at % bytes.len();
             bytes[at] ^= by;
             if let Ok(read) = Corpus::load_from(Cursor::new(bytes)) {
-                // Between sections nothing is read.
+                // Bytes between sections are not read.
                 prop_assert!(read == whole());
             }
         }

@@ -108,7 +108,8 @@ mod tests {
     use super::*;
     use crate::counts::VisitRow;
 
-    /// Topic 0 in four documents alike and in two words, topic 1 in one of either, topic 2 nowhere.
+    /// Topic 0 is spread evenly over four documents and two words, topic 1 has one document and one
+    /// word, topic 2 has no tokens.
     struct Counts;
 
     impl DocumentCounts for Counts {
@@ -151,7 +152,7 @@ mod tests {
         assert!((wide.effective_words - 2.0).abs() < 1e-12);
         assert!((narrow.effective_documents - 1.0).abs() < 1e-12);
         assert_eq!((empty.effective_documents, empty.documents), (0.0, 0));
-        // Topic 2 is uniform, which takes a third of a word that is one topic's half.
+        // Topic 2 is uniform: a word has probability 1/2 in topic 0 and 1/3 in topic 2.
         assert!((wide.exclusivity - 0.5 / (0.5 + 1.0 / 3.0)).abs() < 1e-5);
         assert_eq!(found.diversity, 0.75);
     }

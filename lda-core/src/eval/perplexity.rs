@@ -91,7 +91,7 @@ pub struct DocumentCompletion {
     pub log_probability: f64,
     /// Tokens predicted: the second halves.
     pub tokens: u64,
-    /// Tokens folded in: the first halves, the longer ones where lengths are odd.
+    /// Tokens folded in: the first halves, which are the longer ones if lengths are odd.
     pub folded_tokens: u64,
     /// Number of evaluated documents.
     pub documents: u64,
@@ -383,7 +383,7 @@ mod tests {
         let mut seen = vec![0.0; expected.len()];
         fold_in.start(&model, &tokens, &mut draws);
         for _ in 0..repeats {
-            // Two sweeps a sample leave little correlation.
+            // Two sweeps per sample leave little correlation.
             fold_in.sweep(&model, &tokens, &mut draws);
             fold_in.sweep(&model, &tokens, &mut draws);
             seen[state(&fold_in.topics, 4)] += 1.0;

@@ -21,7 +21,7 @@ impl TopicModel {
     /// truncated file typically ends the process with `SIGBUS`.
     ///
     /// [`save`](Self::save) keeps this contract: it replaces the file by a rename, and the mapped
-    /// model goes on using the old file.
+    /// model continues to use the old file.
     ///
     /// ```no_run
     /// use lda_core::model::TopicModel;

@@ -21,7 +21,7 @@ use crate::simd::{LANES, Lanes};
 /// ```text
 /// by word:      α_k β / (C̃_k+Vβ)  +  C̃_wk α_k / (C̃_k+Vβ)  +  C_dk (C_wk+β) / (C_k+Vβ)
 /// by document:  α_k β / (C̃_k+Vβ)  +  C̃_dk β / (C̃_k+Vβ)    +  C_wk (C_dk+α_k) / (C_k+Vβ)
-///               a table a wave       a table a visit           fresh, without the token
+///               a table per wave     a table per visit         fresh, without the token
 /// ```
 ///
 /// The third part is scanned; a draw from a table costs O(1). The tables count the token itself.

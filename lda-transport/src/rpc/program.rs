@@ -15,8 +15,8 @@ use crate::transport::{DisconnectReason, NodeId};
 /// The same program therefore runs over any transport, and in a simulation in which a seed fixes
 /// everything that happens.
 ///
-/// A crash drops the program without notice. State that must survive a crash belongs outside,
-/// where the next start finds it.
+/// A crash drops the program without notice. State that must survive a crash has to be stored
+/// outside of the program, where the next start can read it.
 pub trait Program {
     /// The node has started; no peer has joined yet.
     fn start(&mut self, cx: &mut Context<'_>) {

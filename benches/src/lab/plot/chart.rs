@@ -31,7 +31,7 @@ pub struct Mark {
 pub struct Chart {
     /// Heading.
     pub title: String,
-    /// Said under the heading in small letters; may be empty.
+    /// Text in small letters under the heading; may be empty.
     pub note: String,
     /// Name and unit of the x axis.
     pub x_label: String,

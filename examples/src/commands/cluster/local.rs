@@ -60,7 +60,7 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     }
 }
 
-/// Divides the documents into shards, after the checks that nodes make on their own otherwise.
+/// Divides the documents into shards, after the checks that each node of a network makes by itself.
 fn divide(setup: &Setup, corpus: Corpus) -> Result<InMemory, Failed> {
     setup.check()?;
     place(&setup.spec, &setup.options, &WordStats::of(&corpus), DocumentLengths::of(&corpus))?;

@@ -23,7 +23,7 @@ struct Line {
     seconds: f64,
     tokens_per_second: f64,
     tokens: u64,
-    /// Absent if the epoch was not evaluated, as the next three.
+    /// Absent if the epoch was not evaluated, like the next three.
     #[serde(skip_serializing_if = "Option::is_none")]
     log_joint: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]

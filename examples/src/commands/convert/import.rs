@@ -73,7 +73,7 @@ pub fn import(args: &Args) -> Result<TopicModel, ImportError> {
         return Err(ImportError::Alpha(alpha));
     }
     let model = match program {
-        // The file is untrusted input, so that it is checked.
+        // The file is untrusted input, so all of it is checked.
         Program::Lda => TopicModel::load(path)?,
         Program::Mallet => mallet::load_state(path).map_err(foreign)?,
         Program::Warplda => warplda::load_model(path).map_err(foreign)?,

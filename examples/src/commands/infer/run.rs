@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> Result<(), InferError> {
     let note = |text: &str| args.inference.program.note(text);
     let output = args.out.as_deref().map(Output::create).transpose()?;
     let method = args.inference.method.method().map_err(DocumentsError::from)?;
-    // The file is untrusted input, so that it is checked.
+    // The file is untrusted input, so all of it is checked.
     let model = TopicModel::load(&args.model)?;
     note(&format!(
         "{}: {} topics, {} words",
@@ -162,7 +162,7 @@ impl Done {
 
 /// Documents to infer.
 enum Documents {
-    /// This many documents without tokens, of which no corpus can be built.
+    /// Only documents without tokens, this many: no corpus can be built from them.
     Empty(usize),
     Some(Box<Corpus>),
 }

@@ -77,7 +77,7 @@ pub fn run(args: &Args) -> Result<(), ReportError> {
     let output = Output::create(&args.out)?;
     let curves = args.log.iter().map(|path| Curve::read(path)).collect::<Result<_, _>>()?;
     let method = args.inference.method.method().map_err(DocumentsError::from)?;
-    // The file is untrusted input, so that it is checked.
+    // The file is untrusted input, so all of it is checked.
     let model = TopicModel::load(&args.model)?;
     let inference = args.inference.inference(&model)?;
     let corpus =

@@ -1,12 +1,13 @@
 //! Candidates for the word list of a topic: the union of its top words at every step of λ.
 //!
-//! The page orders them by [relevance](mod@lda_core::eval::top_words) while a slider moves. It has the
-//! counts and the library's formula, and so the library's order; the union of the library's lists at
-//! every step ensures that no top word is missing at any of them.
+//! The page orders them by [relevance](mod@lda_core::eval::top_words) while a slider moves. It has
+//! the counts and uses the library's formula, so its order is the library's; the candidates are the
+//! union of the library's lists at every step, so that no top word is missing at any step.
 //!
-//! A model of real numbers is converted to counts: C_wk = φ_kw times the tokens of topic k, in units
-//! small enough that rounding does not change a list. The floor of a topic is in its total and in the
-//! frequencies, but not in the counts of words: words at the floor come last and are no candidates.
+//! A model of real numbers is converted to counts: C_wk = φ_kw times the tokens of topic k, in
+//! units small enough that rounding does not change a list. The floor of a topic is in its total
+//! and in the frequencies, but not in the counts of words: words at the floor come last and are no
+//! candidates.
 
 use std::ops::Range;
 

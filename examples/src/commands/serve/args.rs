@@ -145,7 +145,7 @@ fn some_seconds(text: &str) -> Result<Duration, String> {
 fn positive(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("give a whole number above 0".to_owned()),
-        // What a semaphore counts to.
+        // Largest count of a semaphore.
         Ok(value) => Ok(usize::min(value, tokio::sync::Semaphore::MAX_PERMITS)),
     }
 }

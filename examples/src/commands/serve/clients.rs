@@ -16,7 +16,7 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// With at most `limit` requests per client; `None` is no limit.
+    /// Allows at most `limit` requests per client; `None` for no limit.
     pub fn new(limit: Option<usize>) -> Self {
         Self { under_way: Mutex::default(), limit }
     }

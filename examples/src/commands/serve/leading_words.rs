@@ -16,7 +16,7 @@ pub struct LeadingWords {
 }
 
 impl LeadingWords {
-    /// Finds at most `limit` words per topic, all with an entry for the topic.
+    /// Finds at most `limit` words per topic, among the words with an entry for the topic.
     pub fn new(model: &TopicModel, limit: usize) -> Self {
         let mut lists: Vec<Vec<(f64, u32)>> = vec![Vec::new(); model.num_topics()];
         for word in 0..if limit == 0 { 0 } else { model.num_words() } {

@@ -60,7 +60,7 @@ impl Opening {
 
     /// Reads and checks the whole file and prepares inference; takes seconds for a large model.
     pub fn open(&self) -> Result<Ready, OpenError> {
-        // The file is untrusted input, so that a mapped one is checked too.
+        // The file is untrusted input, so a mapped file is checked too.
         let model = match self.map {
             true => mapped_model::open(&self.path)?,
             false => TopicModel::load(&self.path)?,

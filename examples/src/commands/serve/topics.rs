@@ -99,7 +99,7 @@ fn distances(model: &TopicModel, topic: usize, is_left: &dyn Fn() -> bool) -> Op
             masses[k] += phi - floors[k];
         });
     }
-    // The mass is not assumed to be 1: weights are rounded, and a model may reserve mass.
+    // The mass may differ from 1: weights are rounded, and a model may reserve mass.
     let mass = |k: usize| masses[k] + floors[k] * words as f64;
     let distance = |k: usize| {
         let squared = 0.5 * (mass(topic) + mass(k)) - (overlaps[k] + roots[k] * sum);

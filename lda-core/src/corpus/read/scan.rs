@@ -442,7 +442,7 @@ impl<'a> Scanner<'a> {
         Piece { text: &self.buffer[start..start + len], ends_line }
     }
 
-    /// Counts the line whose last piece was worked on.
+    /// Increments the line number after the last piece of a line.
     pub(super) fn count_line(&mut self) {
         self.line += 1;
     }
@@ -482,7 +482,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives its bytes a few at a time.
+    /// Reader that returns its bytes a few at a time.
     struct Drops<'a>(&'a [u8], usize);
 
     impl Read for Drops<'_> {

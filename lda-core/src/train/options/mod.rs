@@ -256,18 +256,18 @@ impl TrainOptions {
         Alpha::Symmetric(50.0 / f64::from(topics))
     }
 
-    /// Length up to which the hybrid leaves documents to F+LDA unless set: 0 up to 316
-    /// topics, 2,000 above.
+    /// Length up to which the hybrid leaves documents to F+LDA unless set: 0 up to 316 topics,
+    /// 2,000 above.
     ///
-    /// Few topics: an epoch of WarpLDA is about six times as fast, and it needs three to six times as
-    /// many (K = 100, the corpora below). Many topics: F+LDA is first at every length measured but
-    /// the longest, where a token's document has hundreds of topics. The table is fixed, so that a
-    /// run is the same everywhere; `lab calibrate` of the project's benchmarks prints one for
-    /// another machine.
+    /// With few topics, an epoch of WarpLDA is about six times as fast, but three to six times as
+    /// many epochs are needed (K = 100, the corpora below). With many topics, F+LDA is first at
+    /// every measured length but the longest, at which a token's document has hundreds of topics.
+    /// These values are fixed, so that a run is the same everywhere; `lab calibrate` of the
+    /// project's benchmarks prints a table for another machine.
     ///
     /// CPU seconds to 99 % of the best log joint known, F+LDA / WarpLDA, α = 50/K, β = 0.01, on
-    /// corpora of mean length 19 (reddit), 40 (acl), 109 (news20), 136 (kos), 1,341 (nips) and 3,131
-    /// (scotus):
+    /// corpora of mean length 19 (reddit), 40 (acl), 109 (news20), 136 (kos), 1,341 (nips) and
+    /// 3,131 (scotus):
     ///
     /// | K | reddit | acl | news20 | kos | nips | scotus |
     /// |---|---|---|---|---|---|---|
@@ -275,11 +275,12 @@ impl TrainOptions {
     /// | 1,000 | 79 / 80 | 26 / > 100 | 18 / 24 | 3.8 / > 19 | 26 / 30 | 194 / 106 |
     /// | 10,000 | 130 / > 72 | 42 / > 100 | 24 / 56 | 6.5 / > 29 | 32 / 40 | 346 / 228 |
     ///
-    /// So the table mostly gives a corpus to one kernel, and that is right: no corpus was found that
-    /// gains much from being divided. Lengths matter less than the number of tokens per topic, which both
-    /// kinds of documents share: the kernel that is ahead on the short documents is ahead on the
-    /// long ones too, or close behind. Log likelihood a token of documents of up to 600 tokens /
-    /// of longer ones after 60 CPU seconds (`two-lengths` of the benchmarks' presets):
+    /// So by default most corpora go to one sampler as a whole, which the measurements support: no
+    /// corpus was found that gains much from being divided. Lengths matter less than the number of
+    /// tokens per topic, which is the same for both kinds of documents: the sampler that is ahead
+    /// on the short documents is also ahead on the long ones, or close behind. Log likelihood per
+    /// token of documents of up to 600 tokens / of longer ones after 60 CPU seconds (`two-lengths`
+    /// of the benchmarks' presets):
     ///
     /// | corpus | K | F+LDA | WarpLDA | divided at 600 |
     /// |---|---|---|---|---|
@@ -288,8 +289,8 @@ impl TrainOptions {
     /// | half of baikelike | 1,000 | −10.781 / −9.104 | −10.478 / −8.408 | −10.562 / −8.865 |
     /// | | 10,000 | −10.492 / −8.583 | −10.321 / −8.440 | −10.273 / −8.686 |
     ///
-    /// WarpLDA's bias shows in the last tenths of a percent: on kos and K = 100 it was at −8.320 a
-    /// token after 6,000 epochs, F+LDA at −8.286 after 800. Ask for F+LDA where that counts.
+    /// WarpLDA's bias shows in the last tenths of a percent: on kos with K = 100 it was at −8.320
+    /// per token after 6,000 epochs, F+LDA at −8.286 after 800. Use F+LDA if that matters.
     pub fn default_short_length(topics: u32) -> u32 {
         if topics <= 316 { 0 } else { 2000 }
     }

@@ -95,7 +95,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         })
     }
 
-    /// A run that goes on from `snapshot`.
+    /// A run that continues from `snapshot`.
     pub(super) fn resume_run(
         corpus: C,
         snapshot: &Snapshot,
