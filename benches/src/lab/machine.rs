@@ -116,8 +116,8 @@ fn commit() -> Option<String> {
     Some(if changed { format!("{commit}-dirty") } else { commit })
 }
 
-/// Load average over the last minute. Above 1 next to a run on one thread, something else was
-/// running.
+/// Load average over the last minute. If it is above 1 during a run on one thread, another process
+/// was running.
 pub(super) fn load() -> Option<f64> {
     fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
 }

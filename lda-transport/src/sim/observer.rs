@@ -68,8 +68,8 @@ pub trait Observer<P> {
         None
     }
 
-    /// A message arrives, or would have, or is not taken. The receiver may be a later incarnation
-    /// than the one it was sent to.
+    /// A message arrives, would have arrived, or is not taken. The receiver may be a later
+    /// incarnation than the one it was sent to.
     fn passes(&mut self, message: &Message<'_>, fate: Fate, receiver: Option<&P>);
 
     /// A node is about to crash. The messages in flight to it are lost; [`passes`](Self::passes) is

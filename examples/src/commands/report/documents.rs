@@ -1,7 +1,8 @@
 //! Selection of the documents of a page, and the topic of each of their words.
 //!
-//! A document is typical of a topic by its tokens of the topic times the topic's share of the document:
-//! neither a text of three words, nor a long text with a minor share of the topic.
+//! The measure of how typical a document is of a topic is the number of its tokens of the topic
+//! times the topic's share of the document. It is low for a text of three words, and for a long
+//! text with a minor share of the topic.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
