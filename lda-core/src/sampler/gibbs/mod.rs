@@ -33,7 +33,7 @@ pub(super) use other_axis::{Place, count, places, shift, shift_at};
 pub(super) use sweep::{Part, SmoothingBucket, SweepScratch, sweep_block};
 pub(super) use visited_row::{TopicEntry, VisitedRow};
 
-/// Implements [`Sampler`] by the [`sweep`] with one kind of [`SmoothingBucket`]: over one axis, or
+/// Implements `Sampler` by the [`sweep`] with one kind of [`SmoothingBucket`]: over one axis, or
 /// over both in two passes, where `$placement` assigns tokens to passes.
 macro_rules! sweep_sampler {
     ($sampler:ty, $scratch:ident, $rest:ty, $axis:ident: $name:literal) => {
