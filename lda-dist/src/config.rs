@@ -62,9 +62,9 @@ pub struct Options {
     /// Rounds per epoch, at most the number of partitions. With at least as many rounds as shards
     /// no two shards sample a word in the same round. Default: 1.
     pub rounds: u16,
-    /// Staleness bound in rounds, below `rounds`: a worker may start a round once every worker
-    /// has finished the round `1 + staleness` before it, and reads the counts of that moment.
-    /// 0 is bulk-synchronous. Unless there are `(1 + staleness) * shards` rounds, two shards may
+    /// Staleness in rounds, below `rounds`: a worker may start a round once the round
+    /// `1 + staleness` before it has ended, that is, once the servers have added the deltas of all
+    /// workers; it reads the counts of that moment. 0 is bulk-synchronous. Unless there are `(1 + staleness) * shards` rounds, two shards may
     /// sample a word at the same time. Default: 0.
     pub staleness: u16,
     /// Servers. Default: 1.

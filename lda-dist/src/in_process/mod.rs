@@ -2,7 +2,7 @@
 //!
 //! Every distributed run must produce the bits of this one.
 //!
-//! Rounds are **bulk-synchronous**: rows that are pulled in a round are those of its start, a shard
+//! Without staleness, rounds are **bulk-synchronous**: rows that are pulled in a round are those of its start, a shard
 //! sees its own changes and no others, and the changes of all shards are added at its end. So
 //! results depend neither on the order of the shards nor on the workers that sample them, and any
 //! number of workers over any transport produces the same bits.

@@ -49,7 +49,8 @@ pub struct Training {
     /// merge into partitions, for an even load; 0 is the number of partitions
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub ranges: u32,
-    /// Number of rounds per epoch, each of which ends with a barrier [default: shards * (staleness + 1)]
+    /// Number of rounds per epoch; without staleness, each ends with a barrier [default: shards *
+    /// (staleness + 1)]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub rounds: Option<u16>,
     /// Staleness of the counts in rounds: workers may run this many rounds ahead of the slowest one
