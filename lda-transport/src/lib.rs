@@ -41,7 +41,7 @@
 //! | find the addresses of the nodes | [`bootstrap`] |
 //! | simulate a program with faults | `sim::World` |
 //! | check a transport | `conformance::run` |
-//! | count, delay, break or record frames | `wrap` |
+//! | count, log or break frames | `wrap` |
 //!
 //! # Features
 //! All are off by default.

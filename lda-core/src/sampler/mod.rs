@@ -47,8 +47,8 @@
 //!   [requires word rows](Requires::word_rows); a sampler that moves tokens there writes the new
 //!   rows. [`Trainer::check`](crate::train::Trainer::check) compares all counts with a recount.
 //! * Random numbers come from [`Context::stream`], keyed by pass, block and [`Purpose`], and
-//!   nowhere else. Then results do not depend on threads. The scratch may cache values of a wave, but its
-//!   contents must not affect a result.
+//!   nowhere else. Then results do not depend on threads. The scratch may cache values of a wave,
+//!   but its contents must not affect a result.
 //! * State that outlives a block is behind a lock in the sampler, keyed by [`BlockKey`]. It must
 //!   follow from the assignments and the streams, or a resumed run differs. All blocks of a pass
 //!   end before the next pass begins.
