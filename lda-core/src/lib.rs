@@ -104,5 +104,5 @@ pub use train::{
 
 /// The README's example, compiled and run as a doctest.
 #[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
+#[doc = include_str!("../README.md")]
 pub struct Readme;
