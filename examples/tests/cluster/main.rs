@@ -352,7 +352,7 @@ fn a_node_without_a_run_reports_the_reason() {
     #[cfg(feature = "object-store")]
     {
         let (status, said) = node("documents = \"s3://a:b@bucket/nips\"", &[]);
-        assert!(status == Some(2) && said.contains("give it by the environment"), "{said}");
+        assert!(status == Some(2) && said.contains("set it in the environment"), "{said}");
         let (status, said) = node("documents = \"memory:///\"", &[]);
         assert!(status == Some(2) && said.contains("lost with this process"), "{said}");
         let (status, said) = node("documents = \"file:///nowhere/at/all\"", &[]);
