@@ -56,8 +56,9 @@ impl Aggregate for Entropy {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let corpus =
-        Corpus::from_tokens((0..200).map(|d| (0..30).map(move |i| d % 4 * 8 + i * i % 9)))?;
+    let corpus = Corpus::from_tokens(
+        (0..200).map(|d| (0..30).map(move |i| d % 4 * 9 + i * i % (5 + d % 4))),
+    )?;
     let registry = Registry::default()
         .register("entropy", |spec| Entropy { sums: vec![(0.0, 0); spec.topics() as usize] })?;
     let run = Distributed::topics(4).alpha(0.1).servers(3).workers(2).epochs(30).seed(1);
