@@ -20,7 +20,7 @@ use crate::aggregate::Registry;
 use crate::cluster::{EpochTimer, Report, Role, RunError, Setup, roles, run_threads};
 use crate::config::{ConfigError, Hybrid, Options, Routing};
 use crate::division::Division;
-use crate::documents::{Documents, ReadShardError};
+use crate::documents::{Documents, ReadShardError, select_shard};
 use crate::placement::{DocumentLengths, WordStats};
 use crate::plan::{cut, place};
 use crate::spec::{ModelSpec, SpecError};
@@ -371,11 +371,6 @@ struct Borrowed<'a> {
 
 impl Documents for Borrowed<'_> {
     fn read(&self, shard: u16) -> Result<(Corpus, u64), ReadShardError> {
-        let at = usize::from(shard);
-        let Some(&[first, end]) = self.firsts.get(at..at + 2) else {
-            let shards = self.firsts.len() - 1;
-            return Err(ReadShardError::new(format!("there are {shards} shards, from 0")));
-        };
-        Ok((self.corpus.select(first..end), first as u64))
+        select_shard(self.corpus, self.firsts, shard)
     }
 }

@@ -72,11 +72,21 @@ impl InMemory {
 
 impl Documents for InMemory {
     fn read(&self, shard: u16) -> Result<(Corpus, u64), ReadShardError> {
-        let at = usize::from(shard);
-        let Some(&[first, end]) = self.firsts.get(at..at + 2) else {
-            let shards = self.firsts.len() - 1;
-            return Err(ReadShardError::new(format!("there are {shards} shards, from 0")));
-        };
-        Ok((self.corpus.select(first..end), first as u64))
+        select_shard(&self.corpus, &self.firsts, shard)
     }
+}
+
+/// Selects the documents of `shard`; `firsts` has the first document of each shard, then the number
+/// of documents.
+pub(crate) fn select_shard(
+    corpus: &Corpus,
+    firsts: &[usize],
+    shard: u16,
+) -> Result<(Corpus, u64), ReadShardError> {
+    let at = usize::from(shard);
+    let Some(&[first, end]) = firsts.get(at..at + 2) else {
+        let shards = firsts.len() - 1;
+        return Err(ReadShardError::new(format!("there are {shards} shards, from 0")));
+    };
+    Ok((corpus.select(first..end), first as u64))
 }
