@@ -160,7 +160,7 @@ fn baselines_are_in_the_tables_of_our_samplers() {
     assert_eq!(column(&epochs, "epoch"), ["0", "2", "4", "0", "2", "4", "1", "2"]);
     let lengths = fs::read_to_string(directory.join("out/lengths.csv")).unwrap();
     assert!(lengths.contains("tomotopy,") && !lengths.contains("gensim,"), "{lengths}");
-    assert!(directory.join("out/plots/tiny-k4-t1-perplexity-by-time.png").is_file());
+    assert!(directory.join("out/plots/tiny-k4-t1-perplexity-by-time.svg").is_file());
 
     let job = fs::read_to_string(directory.join("job.json")).unwrap();
     let job: serde_json::Value = serde_json::from_str(&job).unwrap();

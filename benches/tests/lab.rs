@@ -76,7 +76,6 @@ fn a_plan_becomes_tables_and_plots() {
     }
     for plot in ["tiny-k4-t1-likelihood-by-time", "tiny-k9-t1-likelihood-by-epoch", "speed"] {
         assert!(text(&format!("plots/{plot}.svg")).ends_with("</svg>\n"));
-        assert!(fs::read(out.join(format!("plots/{plot}.png"))).unwrap().starts_with(b"\x89PNG"));
     }
 }
 

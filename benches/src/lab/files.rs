@@ -33,17 +33,16 @@ pub(super) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), LabError> {
     write_whole(path, |out| out.write_all(bytes))
 }
 
-/// Writes a report: text files by name, and plots as SVG and PNG. Returns the paths.
+/// Writes a report: text files by name, and plots as SVG. Returns the paths.
 pub(super) fn write_report(
     directory: &Path,
     files: Vec<(String, Vec<u8>)>,
     plots: Vec<(String, Scene)>,
 ) -> Result<Vec<PathBuf>, LabError> {
     create_directory(&directory.join("plots"))?;
-    let drawn = plots.into_iter().flat_map(|(name, scene)| {
-        let svg = (format!("plots/{name}.svg"), scene.svg().into_bytes());
-        [svg, (format!("plots/{name}.png"), scene.png(2.0))]
-    });
+    let drawn = plots
+        .into_iter()
+        .map(|(name, scene)| (format!("plots/{name}.svg"), scene.svg().into_bytes()));
     let write = |(name, bytes): (String, Vec<u8>)| {
         let path = directory.join(name);
         write_bytes(&path, &bytes).map(|()| path)

@@ -50,7 +50,7 @@ impl Bars {
                 scene.fill((left + 1.0, top, bar - 2.0, (BOTTOM - top).max(0.5)), *color);
                 if bar > 24.0 {
                     let above = (left + bar / 2.0, top - 5.0);
-                    scene.text(above, short(value), 11.0, INK, Anchor::Middle);
+                    scene.text(above, &short(value), 11.0, INK, Anchor::Middle);
                 }
             }
             for (line, text) in group.label.split('\n').enumerate() {
@@ -59,7 +59,7 @@ impl Bars {
             }
             if i > 0 {
                 let edge = middle - wide / 2.0;
-                scene.path(vec![(edge, BOTTOM), (edge, BOTTOM + 8.0)], GRID, 1.0, 0.0, None);
+                scene.path(&[(edge, BOTTOM), (edge, BOTTOM + 8.0)], GRID, 1.0, 0.0, None);
             }
         }
         frame(&mut scene);

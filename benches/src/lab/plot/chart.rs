@@ -94,14 +94,14 @@ impl Chart {
         y_axis(&mut scene, &y, &self.y_label);
         for mark in self.marks.iter().filter(|mark| mark.y > low && mark.y < high) {
             let at = y.at(mark.y);
-            scene.path(vec![(LEFT, at), (RIGHT, at)], FRAME, 1.0, 4.0, None);
+            scene.path(&[(LEFT, at), (RIGHT, at)], FRAME, 1.0, 4.0, None);
             scene.text((RIGHT + 6.0, at + 4.0), &mark.label, 11.5, INK, Anchor::Start);
         }
         let within = Some((LEFT, TOP, RIGHT - LEFT, BOTTOM - TOP));
         for curve in &curves {
-            let points = curve.points.iter().map(|&(a, b)| (x.at(a), y.at(b))).collect();
+            let points: Vec<_> = curve.points.iter().map(|&(a, b)| (x.at(a), y.at(b))).collect();
             let dash = if curve.dashed { 6.0 } else { 0.0 };
-            scene.path(points, curve.color, 1.8, dash, within);
+            scene.path(&points, curve.color, 1.8, dash, within);
         }
         frame(&mut scene);
         let below = ((LEFT + RIGHT) / 2.0, BOTTOM + 44.0);
@@ -145,22 +145,22 @@ pub(super) fn heading(scene: &mut Scene, title: &str, note: &str) {
 }
 
 fn vertical_tick(scene: &mut Scene, at: f32, label: &str) {
-    scene.path(vec![(at, TOP), (at, BOTTOM)], GRID, 1.0, 0.0, None);
+    scene.path(&[(at, TOP), (at, BOTTOM)], GRID, 1.0, 0.0, None);
     scene.text((at, BOTTOM + 19.0), label, 12.0, INK, Anchor::Middle);
 }
 
 pub(super) fn y_axis(scene: &mut Scene, y: &Axis, label: &str) {
     for (value, label) in y.ticks() {
         let at = y.at(value);
-        scene.path(vec![(LEFT, at), (RIGHT, at)], GRID, 1.0, 0.0, None);
-        scene.text((LEFT - 8.0, at + 4.0), label, 12.0, INK, Anchor::End);
+        scene.path(&[(LEFT, at), (RIGHT, at)], GRID, 1.0, 0.0, None);
+        scene.text((LEFT - 8.0, at + 4.0), &label, 12.0, INK, Anchor::End);
     }
     scene.text_upwards((22.0, (TOP + BOTTOM) / 2.0), label, 13.0);
 }
 
 pub(super) fn frame(scene: &mut Scene) {
-    let corners = vec![(LEFT, TOP), (LEFT, BOTTOM), (RIGHT, BOTTOM)];
-    scene.path(corners, FRAME, 1.2, 0.0, None);
+    let corners = [(LEFT, TOP), (LEFT, BOTTOM), (RIGHT, BOTTOM)];
+    scene.path(&corners, FRAME, 1.2, 0.0, None);
 }
 
 /// One entry a name, in rows above the picture: its colour, and whether its line is dashed.

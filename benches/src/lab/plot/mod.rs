@@ -1,13 +1,8 @@
-//! Plots, drawn once and written as SVG and PNG.
-//!
-//! A [`Chart`] places axes, curves or bars on a [`Scene`], a flat list of shapes. The scene is
-//! written as SVG text or painted by `tiny-skia`; the letters come from a subset of DejaVu Sans
-//! that lies beside this file, so a plot looks the same on a machine without fonts.
+//! Plots in SVG: a [`Chart`] places axes and curves, and [`Bars`] bars, on a [`Scene`].
 
 mod axis;
 mod bars;
 mod chart;
-mod font;
 mod scene;
 
 pub use axis::Scale;
