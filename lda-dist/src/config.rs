@@ -140,7 +140,9 @@ pub enum ConfigError {
     #[error(transparent)]
     Placement(#[from] PlacementError),
     /// There are no shards, or more shards than documents.
-    #[error("{shards} shards of {documents} documents: give 1 to as many as there are")]
+    #[error(
+        "{shards} shards of {documents} documents: use at least 1 shard, and at most one per document"
+    )]
     Shards {
         /// Number of shards.
         shards: u16,
@@ -154,7 +156,9 @@ pub enum ConfigError {
         partitions: u32,
     },
     /// There are no rounds, or more rounds than partitions.
-    #[error("{rounds} rounds of {partitions} partitions: give 1 to as many as there are")]
+    #[error(
+        "{rounds} rounds of {partitions} partitions: use at least 1 round, and at most one per partition"
+    )]
     Rounds {
         /// Rounds per epoch.
         rounds: u16,
@@ -186,7 +190,9 @@ pub enum ConfigError {
         passes: u8,
     },
     /// There are no workers, or more workers than shards.
-    #[error("{workers} workers for {shards} shards: give 1 to as many as there are shards")]
+    #[error(
+        "{workers} workers for {shards} shards: use at least 1 worker, and at most one per shard"
+    )]
     Workers {
         /// Number of workers.
         workers: u32,
@@ -194,7 +200,9 @@ pub enum ConfigError {
         shards: u16,
     },
     /// The assignment has another number of shards than the run.
-    #[error("{found} shards are assigned to workers, and there are {shards}: assign each")]
+    #[error(
+        "{found} shards are assigned to workers, but the run has {shards}: assign each to one worker"
+    )]
     AssignedShards {
         /// Shards of the assignment.
         found: usize,
@@ -202,7 +210,9 @@ pub enum ConfigError {
         shards: u16,
     },
     /// A shard is assigned to a worker that does not exist.
-    #[error("shard {shard} is assigned to worker {worker}, and there are {workers}, from 0")]
+    #[error(
+        "shard {shard} is assigned to worker {worker}, but the run has {workers} workers, numbered from 0"
+    )]
     UnknownWorker {
         /// The shard.
         shard: usize,
@@ -212,7 +222,7 @@ pub enum ConfigError {
         workers: u32,
     },
     /// No shard is assigned to a worker.
-    #[error("worker {worker} is assigned no shard: assign one at least")]
+    #[error("no shard is assigned to worker {worker}: assign at least one, or use fewer workers")]
     WorkerWithoutShards {
         /// The worker.
         worker: u32,

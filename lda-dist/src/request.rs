@@ -83,7 +83,7 @@ pub enum HeadError {
         byte: u8,
     },
     /// The routes do not have exactly one bit per word.
-    #[error("routes are not one bit for each of {words} words")]
+    #[error("the list of routes must have one bit for each of {words} words")]
     Bits {
         /// Number of words.
         words: usize,

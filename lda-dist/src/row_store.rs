@@ -28,7 +28,9 @@ const FEW: usize = 1 << 16;
 #[non_exhaustive]
 pub enum RowStoreError {
     /// A count would be negative, or exceed 32 bits.
-    #[error("topic {topic} of word {word} would have {tokens} tokens")]
+    #[error(
+        "a delta would make the count of topic {topic} and word {word} {tokens}, which is below 0 or above 2^32 - 1"
+    )]
     Count {
         /// Index of the word in its partition.
         word: u32,
@@ -38,7 +40,7 @@ pub enum RowStoreError {
         tokens: i64,
     },
     /// The partition has no such word.
-    #[error("word {word} of a partition of {words}")]
+    #[error("there is no word {word}: the partition has {words} words, numbered from 0")]
     Word {
         /// Index of the word.
         word: u32,
@@ -357,7 +359,10 @@ mod tests {
         store.add(round(1), 1, &[(3, -3)]).unwrap();
         let refused = store.end_round(round(1), &mut totals).unwrap_err();
         assert_eq!(refused, RowStoreError::Count { word: 1, topic: 3, tokens: -1 });
-        assert_eq!(refused.to_string(), "topic 3 of word 1 would have -1 tokens");
+        assert_eq!(
+            refused.to_string(),
+            "a delta would make the count of topic 3 and word 1 -1, which is below 0 or above 2^32 - 1"
+        );
         assert_eq!(totals, [0, 0, 0, 2]);
         let mut row = Vec::new();
         store.row(1, &mut row);

@@ -42,7 +42,7 @@ const HEAD: usize = 40;
 #[non_exhaustive]
 pub enum SnapshotError {
     /// The bytes are not a snapshot, or incomplete.
-    #[error("it is no snapshot, or damaged")]
+    #[error("it is damaged, or not a snapshot: remove it, and start from an earlier epoch")]
     Damaged,
     /// The format version is newer than this program.
     #[error(
@@ -54,7 +54,8 @@ pub enum SnapshotError {
     },
     /// The snapshot belongs to another run.
     #[error(
-        "it is of run {found:016x}, and this is {run:016x}: its topics, priors, seed, documents or shards are others"
+        "it belongs to run {found:016x}, and this is run {run:016x}, with other topics, priors, seed, \
+         documents or shards: use another directory, or the options of that run"
     )]
     Run {
         /// The snapshot's.
@@ -63,7 +64,9 @@ pub enum SnapshotError {
         run: u64,
     },
     /// The snapshot is of another shard or epoch.
-    #[error("it is of shard {shard} after epoch {epoch}")]
+    #[error(
+        "it holds shard {shard} after epoch {epoch}, which is not what its name says: restore the file"
+    )]
     Other {
         /// Shard of the snapshot.
         shard: u16,
@@ -71,7 +74,9 @@ pub enum SnapshotError {
         epoch: u32,
     },
     /// Topics have another width.
-    #[error("its topics have {found} bytes, not {expected}")]
+    #[error(
+        "its topics have {found} bytes each, and this run needs {expected}: use the number of topics of that run"
+    )]
     Width {
         /// The snapshot's.
         found: u16,

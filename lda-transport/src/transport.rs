@@ -239,7 +239,9 @@ pub enum SendError {
     #[error("it is not connected: send again when it is up")]
     NotUp,
     /// The frame is longer than [`Capabilities::max_frame_len`].
-    #[error("a frame of {len} bytes, and the limit is {longest}: split it")]
+    #[error(
+        "a frame of {len} bytes exceeds the limit of {longest}: split it, or raise the limit at all nodes"
+    )]
     TooLong {
         /// Length of the frame, in bytes.
         len: usize,

@@ -285,7 +285,10 @@ fn a_terminated_local_run_continues_from_its_checkpoints() {
     endless.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     let stopped = kept(&directory);
     assert_eq!(status.code(), Some(75), "{said}");
-    assert!(said.contains(&format!("the run goes on from topics of epoch {stopped}")), "{said}");
+    assert!(
+        said.contains(&format!("a new start continues from the topics of epoch {stopped}")),
+        "{said}"
+    );
     // The run also continues with other numbers of workers, servers and epochs.
     let (epochs, model) = ((stopped + 7).to_string(), scratch.file("model.lda"));
     let end = |options: &[&str]| {

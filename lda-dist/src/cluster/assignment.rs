@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_shard_is_somebodys_and_everybody_has_one() {
+    fn every_shard_has_one_worker_and_every_worker_a_shard() {
         let each = |of: &[u32]| Assignment::from(of.to_vec());
         let of = |assignment: &Assignment, shards, workers| -> Vec<Vec<u16>> {
             assert_eq!(assignment.check(shards, workers), Ok(()));
@@ -70,8 +70,13 @@ mod tests {
         assert_eq!(of(&Assignment::Runs, 5, 2), [vec![0, 1], vec![2, 3, 4]]);
         assert_eq!(of(&each(&[1, 0, 1, 1, 0]), 5, 2), [vec![1, 4], vec![0, 2, 3]]);
         let refused = |it: &[u32], shards| each(it).check(shards, 2).unwrap_err().to_string();
-        assert!(refused(&[0, 1], 3).contains("2 shards are assigned to workers, and there are 3"));
-        assert!(refused(&[0, 2], 2).contains("shard 1 is assigned to worker 2, and there are 2"));
-        assert!(refused(&[1, 1], 2).contains("worker 0 is assigned no shard"));
+        assert!(
+            refused(&[0, 1], 3).contains("2 shards are assigned to workers, but the run has 3")
+        );
+        assert!(
+            refused(&[0, 2], 2)
+                .contains("shard 1 is assigned to worker 2, but the run has 2 workers")
+        );
+        assert!(refused(&[1, 1], 2).contains("no shard is assigned to worker 0"));
     }
 }

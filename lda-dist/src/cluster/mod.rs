@@ -283,7 +283,9 @@ pub enum Failed {
         why: String,
     },
     /// The outcome of a request is unknown.
-    #[error("a request to {peer} has no known outcome: {why}")]
+    #[error(
+        "it is not known whether {peer} has executed a request ({why}): start the run again, it continues from its last checkpoint"
+    )]
     Unknown {
         /// The peer.
         peer: NodeId,
@@ -307,7 +309,7 @@ pub enum Failed {
         why: String,
     },
     /// Another node has ended before the run was over.
-    #[error("{peer} ended before the run was over")]
+    #[error("{peer} ended before the run was over: see its log, and start it again")]
     PeerClosed {
         /// The node.
         peer: NodeId,

@@ -36,7 +36,7 @@ pub enum RunError {
     #[error(transparent)]
     Transport(#[from] ReceiveError),
     /// The node was stopped before the last epoch. A run that is started again goes on from there.
-    #[error("stopped: begun again, the run goes on from topics of epoch {kept}{}", if *kept == 0 { ", the first ones" } else { "" })]
+    #[error("stopped: a new start continues from {}", if *kept == 0 { "the initial topics".to_owned() } else { format!("the topics of epoch {kept}") })]
     Stopped {
         /// The last epoch that all workers have written; 0 if none, then the run starts from the
         /// beginning.

@@ -18,7 +18,7 @@ pub enum RequestError {
     #[error(transparent)]
     Head(#[from] HeadError),
     /// The request is for a round that is not open, or for another attempt.
-    #[error("request for {found}, but the oldest open round is {now}")]
+    #[error("a request is for {found}, but the oldest open round is {now}")]
     Round {
         /// Round of the request.
         found: Round,
@@ -26,13 +26,13 @@ pub enum RequestError {
         now: Round,
     },
     /// The request continues after its last row or document.
-    #[error("{bytes} bytes after the end of the request")]
+    #[error("a request has {bytes} bytes after its end")]
     Rest {
         /// Number of bytes.
         bytes: usize,
     },
     /// The slice is on another server.
-    #[error("slice {slice} of the partitions is not on this server")]
+    #[error("slice {slice} of the partitions is on another server")]
     Slice {
         /// The slice.
         slice: u16,
@@ -52,7 +52,7 @@ pub enum RequestError {
         slice: u16,
     },
     /// No round is open.
-    #[error("no round is open")]
+    #[error("a request arrived before the first round was open")]
     NotYet,
     /// The shard has not joined the slice.
     #[error("shard {shard} has not joined slice {slice}")]
@@ -77,7 +77,7 @@ pub enum RequestError {
         word: u32,
     },
     /// The document is longer than the limit.
-    #[error("pushed document has {tokens} tokens, more than the limit of {longest}")]
+    #[error("a pushed document has {tokens} tokens, more than the limit of {longest}")]
     Length {
         /// Tokens of the document.
         tokens: u64,
@@ -91,7 +91,7 @@ pub enum RequestError {
         topic: u32,
     },
     /// The delta of a whole row does not sum to 0, but tokens only change their topics.
-    #[error("the delta of a row adds {tokens} tokens")]
+    #[error("the delta of a row adds {tokens} tokens, and must add 0")]
     TokenCount {
         /// Sum of the delta.
         tokens: i64,

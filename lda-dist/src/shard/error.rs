@@ -10,7 +10,7 @@ use crate::wire::WireError;
 #[non_exhaustive]
 pub enum ShardError {
     /// The corpus has another vocabulary than the run.
-    #[error("corpus has {found} words, and the run has {expected}")]
+    #[error("the corpus has {found} words, but the run {expected}: use the vocabulary of the run")]
     Words {
         /// Words of the corpus.
         found: usize,
@@ -26,7 +26,9 @@ pub enum ShardError {
         most: u64,
     },
     /// A partition has too many tokens.
-    #[error("{tokens} tokens of one partition in one shard: cut the documents into more shards")]
+    #[error(
+        "one partition of a shard has {tokens} tokens, more than 2^32 - 1: use more shards or partitions"
+    )]
     Tokens {
         /// Number of tokens.
         tokens: usize,
@@ -50,7 +52,7 @@ pub enum AnswerError {
         bytes: usize,
     },
     /// The number of sizes in the reply differs from the number of words.
-    #[error("reply has {found} sizes for {words} words")]
+    #[error("a reply has {found} sizes of rows for {words} words")]
     Sizes {
         /// Number of sizes in the reply.
         found: usize,
@@ -58,13 +60,13 @@ pub enum AnswerError {
         words: usize,
     },
     /// C_k counts fewer tokens of a topic than the shard has.
-    #[error("topic {topic} has fewer tokens than this shard has of it")]
+    #[error("topic {topic} has fewer tokens in the whole run than in this shard")]
     Total {
         /// The topic.
         topic: u32,
     },
     /// A row counts fewer tokens than the shard has.
-    #[error("row of word {word} has fewer tokens than this shard")]
+    #[error("the row of word {word} counts fewer tokens than this shard has")]
     Row {
         /// The word.
         word: u32,
@@ -76,7 +78,7 @@ pub enum AnswerError {
 #[non_exhaustive]
 pub enum RestoreError {
     /// The number of topics differs from the number of tokens.
-    #[error("{found} topics for {expected} tokens")]
+    #[error("{found} topics are given for {expected} tokens: give one per token")]
     Tokens {
         /// Number of topics.
         found: usize,

@@ -66,7 +66,7 @@ pub use word_stats::{put_word_stats, take_word_stats};
 #[non_exhaustive]
 pub enum WireError {
     /// The bytes end too early.
-    #[error("a row is cut off")]
+    #[error("a row ends before its last entry")]
     Truncated,
     /// Unknown form of a row.
     #[error("a row begins with {byte:#04x}, which is not a known form")]
@@ -75,7 +75,7 @@ pub enum WireError {
         byte: u8,
     },
     /// A row with more entries than topics, or a sparse row without entries.
-    #[error("a row of {entries} entries, with {topics} topics")]
+    #[error("a row has {entries} entries, but its slice only {topics} topics")]
     Entries {
         /// Number of entries given in the row.
         entries: u64,
@@ -83,10 +83,10 @@ pub enum WireError {
         topics: u32,
     },
     /// Topics of a row do not ascend.
-    #[error("topics of a row do not ascend")]
+    #[error("the topics of a row are not in ascending order")]
     Order,
     /// A topic is not below K.
-    #[error("topic {topic} in a row, with {topics} topics")]
+    #[error("a row counts topic {topic}, but its slice has {topics} topics, numbered from 0")]
     Topic {
         /// The topic.
         topic: u64,
@@ -94,7 +94,7 @@ pub enum WireError {
         topics: u32,
     },
     /// A word is not below the number of words.
-    #[error("word {word} in a request, with {words} words")]
+    #[error("a request names word {word}, but the partition has {words} words, numbered from 0")]
     Word {
         /// Index of the word in the partition.
         word: u64,
@@ -102,10 +102,10 @@ pub enum WireError {
         words: u32,
     },
     /// A token has a topic that its document's row does not count.
-    #[error("a token has a topic that the row of its document does not count")]
+    #[error("a pushed token has a topic that the row of its document does not count")]
     NotInRow,
     /// More tokens of one document than the limit of a push.
-    #[error("more than {longest} tokens of one document")]
+    #[error("a pushed document has more than {longest} tokens")]
     Length {
         /// Largest number of tokens per document.
         longest: u32,

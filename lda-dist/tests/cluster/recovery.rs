@@ -206,9 +206,9 @@ fn a_snapshot_of_another_run_is_refused() {
     };
     let storage = Arc::new(Memory::default());
     storage.write(LATEST, encode_latest(setup.run() ^ 1, 4).as_bytes()).unwrap();
-    assert!(failed(&storage).contains("its topics, priors, seed, documents or shards are others"));
+    assert!(failed(&storage).contains("with other topics, priors, seed, documents or shards"));
     storage.write(LATEST, b"lda-dist").unwrap();
-    assert!(failed(&storage).contains("snapshot latest: it is no snapshot, or damaged"));
+    assert!(failed(&storage).contains("snapshot latest: it is damaged, or not a snapshot"));
     storage.write(LATEST, encode_latest(setup.run(), 4).as_bytes()).unwrap();
     assert!(failed(&storage).contains("snapshot topics-00000004-00000"));
 }

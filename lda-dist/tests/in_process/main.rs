@@ -315,7 +315,7 @@ fn impossible_divisions_are_refused() {
     let options = Options::default();
     assert_eq!(
         refused(Options { shards: 6, ..options }),
-        "6 shards of 5 documents: give 1 to as many as there are"
+        "6 shards of 5 documents: use at least 1 shard, and at most one per document"
     );
     assert_eq!(
         refused(Options { servers: 11, partitions: 11, ..options }),
@@ -324,12 +324,15 @@ fn impossible_divisions_are_refused() {
     assert!(refused(Options { partitions: 1 << 16, ..options }).starts_with("65536 partitions"));
     assert_eq!(
         refused(Options { rounds: 4, partitions: 3, ..options }),
-        "4 rounds of 3 partitions: give 1 to as many as there are"
+        "4 rounds of 3 partitions: use at least 1 round, and at most one per partition"
     );
     let other = ModelSpec::new(4, 11, 0.1.into(), 0.1, 0).unwrap();
     let refused = InProcess::<u16>::new(&other, &corpus, &options).unwrap_err();
     assert!(matches!(refused, InProcessError::Shard(_)));
-    assert_eq!(refused.to_string(), "corpus has 10 words, and the run has 11");
+    assert_eq!(
+        refused.to_string(),
+        "the corpus has 10 words, but the run 11: use the vocabulary of the run"
+    );
     assert_eq!(
         ModelSpec::new(0, 1, 0.1.into(), 0.1, 0).unwrap_err(),
         SpecError::Topics { topics: 0 }

@@ -54,7 +54,7 @@ pub enum StartError {
     #[error(transparent)]
     Tls(#[from] TlsError),
     /// The operating system cannot start a thread.
-    #[error("cannot start threads ({0})")]
+    #[error("cannot start threads ({0}): raise the limit of threads")]
     Threads(#[source] io::Error),
 }
 
@@ -97,7 +97,7 @@ pub enum TlsError {
         key: PathBuf,
     },
     /// The content of the file is well-formed, but TLS cannot use it.
-    #[error("cannot use the content of {} ({error})", path.display())]
+    #[error("cannot use the content of {} ({error}): make the file again", path.display())]
     Unusable {
         /// The file.
         path: PathBuf,
@@ -161,7 +161,9 @@ pub enum ConnectError {
         reason: String,
     },
     /// TLS failed for a reason other than a certificate.
-    #[error("TLS failed ({reason})")]
+    #[error(
+        "TLS failed ({reason}): check that both sides have current releases and valid certificates"
+    )]
     Tls {
         /// Error of the TLS library.
         reason: String,
@@ -204,7 +206,7 @@ pub enum ConnectError {
         reason: String,
     },
     /// The connection failed during the handshake.
-    #[error("the connection failed ({reason})")]
+    #[error("the connection failed ({reason}): check the network, and the log of the peer")]
     Broken {
         /// Error of the network or of gRPC.
         reason: String,

@@ -146,7 +146,9 @@ pub enum MpiError {
         expected: usize,
     },
     /// MPI has already been initialised in this process.
-    #[error("MPI is already initialised: it can be once per process, and only by this transport")]
+    #[error(
+        "MPI is already initialised: create this transport once per process, and let nothing else initialise MPI"
+    )]
     Initialised,
     /// MPI does not support threads.
     #[error(
@@ -163,10 +165,10 @@ pub enum MpiError {
         rank: NodeId,
     },
     /// The operating system cannot start a thread.
-    #[error("cannot start a thread for MPI: {0}")]
+    #[error("cannot start a thread for MPI ({0}): raise the limit of threads")]
     Thread(#[from] io::Error),
     /// The MPI thread ended during the initialisation.
-    #[error("MPI could not be initialised")]
+    #[error("MPI could not be initialised: see its own message above, and check the installation")]
     Failed,
 }
 

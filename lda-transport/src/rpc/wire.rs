@@ -73,7 +73,9 @@ pub enum Refusal {
         theirs: u8,
     },
     /// The peer belongs to another run.
-    #[error("it belongs to run {theirs:032x}, and this node to run {ours:032x}")]
+    #[error(
+        "it belongs to run {theirs:032x}, and this node to run {ours:032x}: give all nodes the same `run`"
+    )]
     Run {
         /// Value of this node.
         ours: u128,

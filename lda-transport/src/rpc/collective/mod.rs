@@ -68,10 +68,10 @@ pub struct Group {
 #[non_exhaustive]
 pub enum GroupError {
     /// This node is not a member.
-    #[error("this node, {0}, is not in the group")]
+    #[error("this node, {0}, is not in the group: add it")]
     NotIn(NodeId),
     /// A node is a member twice.
-    #[error("{0} is in the group twice")]
+    #[error("{0} is in the group twice: list every node once")]
     Twice(NodeId),
 }
 
@@ -177,10 +177,10 @@ pub struct OperationId {
 #[non_exhaustive]
 pub enum BeginError {
     /// The root is not in the group.
-    #[error("the root, {0}, is not in the group")]
+    #[error("the root, {0}, is not in the group: choose a member")]
     Root(NodeId),
     /// A member other than the root has content, or the root has none.
-    #[error("only the root of a broadcast has content, and always: this node has {}", if *.0 { "some" } else { "none" })]
+    #[error("{}", if *.0 { "this node is not the root of the broadcast, but has content: pass none" } else { "this node is the root of the broadcast: pass the content" })]
     Content(bool),
     /// An earlier operation of the group has failed.
     #[error("group {group} is broken, continue with another id: {reason}")]
@@ -191,7 +191,7 @@ pub enum BeginError {
         reason: String,
     },
     /// The length of a vector is not a multiple of the element size.
-    #[error("{bytes} bytes are not a vector of elements of {element} bytes")]
+    #[error("{bytes} bytes are not a whole number of elements of {element} bytes")]
     Values {
         /// Length of the vector, in bytes.
         bytes: usize,
@@ -200,7 +200,7 @@ pub enum BeginError {
     },
     /// The content is longer than [`Config::max_content_len`](super::Config::max_content_len).
     #[error(
-        "a content of {bytes} bytes, and the limit is {longest}: split it, or raise the limit at all nodes"
+        "a content of {bytes} bytes exceeds the limit of {longest}: split it, or raise the limit at all nodes"
     )]
     TooLong {
         /// Length of the content, in bytes.
@@ -215,7 +215,7 @@ pub enum BeginError {
 #[non_exhaustive]
 pub enum CollectiveError {
     /// Its deadline has passed.
-    #[error("it has not ended by its deadline{}", list(.missing))]
+    #[error("the operation did not end by its deadline{}", list(.missing))]
     Deadline {
         /// Members that have not sent their part or not taken theirs.
         missing: Vec<NodeId>,
@@ -229,7 +229,7 @@ pub enum CollectiveError {
         reason: FailureReason,
     },
     /// A member has begun another operation.
-    #[error("{peer} does not do the same: {words}")]
+    #[error("{peer} runs another operation: {words}")]
     Mismatch {
         /// The member.
         peer: NodeId,
@@ -237,7 +237,7 @@ pub enum CollectiveError {
         words: String,
     },
     /// A member has ended it; contains its reason.
-    #[error("{peer} has given it up: {words}")]
+    #[error("{peer} has abandoned the operation: {words}")]
     Rejected {
         /// The member.
         peer: NodeId,
