@@ -56,8 +56,10 @@
 //!
 //! # Features
 //!
-//! `object-store`: documents and checkpoints in S3, Google Cloud Storage, Azure and compatible
-//! stores.
+//! | feature | default | adds |
+//! |---|---|---|
+//! | `object-store` | off | documents and checkpoints in S3, Google Cloud Storage, Azure and compatible stores |
+//! | `tracing` | off | spans for subscribers of `tracing`, target `lda_dist`: `round` (INFO; fields `epoch`, `round`) until a worker has sampled it, `pull` (DEBUG; also `shard`, `partition`) until all rows have arrived, `push` (DEBUG) until the answer has. Also those of lda-core and lda-transport |
 
 #![forbid(unsafe_code)]
 
@@ -79,6 +81,7 @@ pub mod row_store;
 pub mod server;
 pub mod shard;
 pub mod snapshot;
+mod spans;
 pub mod spec;
 pub mod stats;
 pub mod storage;

@@ -25,6 +25,7 @@ use crate::plan::{needs_sizes, routes};
 use crate::request::{self, Kind, RequestHeader, put_routes, size_of_byte};
 use crate::route::Route;
 use crate::shard::{AnswerError, Plan, Shard, TransferStats};
+use crate::spans::{Span, span};
 use crate::spec::{ModelSpec, Round};
 use crate::wire::{Document, PushCode};
 
@@ -40,26 +41,32 @@ pub(crate) struct TripContext<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct TripRequest {
     pub kind: Kind,
-    pub slice: u16,
+    header: RequestHeader,
     body: Vec<u8>,
 }
 
 impl TripRequest {
-    /// Encodes the request of a shard in a round.
-    pub fn encode(&self, shard: u16, round: Round) -> Vec<u8> {
+    /// The bytes to send.
+    pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let header = RequestHeader { shard, slice: self.slice, round };
-        request::begin(self.kind, &header, &mut bytes);
+        request::begin(self.kind, &self.header, &mut bytes);
         bytes.extend_from_slice(&self.body);
         bytes
+    }
+
+    /// Slice of the partition that the request is about.
+    pub fn slice(&self) -> u32 {
+        self.header.slice.into()
     }
 }
 
 /// Rows of the partition's slices.
 #[derive(Debug)]
 enum RowsState<B> {
-    /// Rows of some slices are missing; none are requested yet if the list is empty.
-    Awaited(Vec<Option<B>>),
+    /// Nothing is requested yet.
+    Planned,
+    /// Rows of some slices are missing.
+    Awaited { slices: Vec<Option<B>>, _pull: Span },
     /// Rows of all slices are there.
     Complete(Vec<B>),
     /// The tokens whose rows are pulled are sampled.
@@ -78,7 +85,9 @@ pub(crate) struct Sampled {
 /// State of one partition's trip. `B` is the buffer type of replies.
 #[derive(Debug)]
 pub(crate) struct Trip<B> {
+    shard: u16,
     partition: u16,
+    round: Round,
     /// Set from the choice of routes until the documents are pushed.
     routes: Option<Vec<Route>>,
     /// Set from the push on.
@@ -86,13 +95,29 @@ pub(crate) struct Trip<B> {
     rows: RowsState<B>,
     /// New topics of pushed tokens; empty if none are pushed.
     answer: Option<B>,
+    /// Open while the answer is awaited.
+    _push: Option<Span>,
 }
 
 impl<B: Deref<Target = [u8]> + From<Vec<u8>>> Trip<B> {
-    /// A trip that has not started.
-    pub fn new(partition: u16) -> Self {
-        let rows = RowsState::Awaited(Vec::new());
-        Self { partition, routes: None, plan: None, rows, answer: None }
+    /// A trip of a shard's partition in a round; it has not started.
+    pub fn new(shard: u16, partition: u16, round: Round) -> Self {
+        Self {
+            shard,
+            partition,
+            round,
+            routes: None,
+            plan: None,
+            rows: RowsState::Planned,
+            answer: None,
+            _push: None,
+        }
+    }
+
+    /// A request to the server of a slice.
+    fn request(&self, kind: Kind, slice: u16, body: Vec<u8>) -> TripRequest {
+        let header = RequestHeader { shard: self.shard, slice, round: self.round };
+        TripRequest { kind, header, body }
     }
 
     /// Starts the trip: returns the request for the sizes of the rows, or chooses the routes if
@@ -102,11 +127,11 @@ impl<B: Deref<Target = [u8]> + From<Vec<u8>>> Trip<B> {
         run: TripContext<'_>,
         shard: &Shard<T>,
     ) -> Option<TripRequest> {
-        let slice = self.partition;
-        if needs_sizes(run.options, run.placement, slice) {
-            return Some(TripRequest { kind: Kind::Sizes, slice, body: Vec::new() });
+        let partition = self.partition;
+        if needs_sizes(run.options, run.placement, partition) {
+            return Some(self.request(Kind::Sizes, partition, Vec::new()));
         }
-        self.routes = Some(routes(run.options, run.placement, shard, slice, &[]));
+        self.routes = Some(routes(run.options, run.placement, shard, partition, &[]));
         None
     }
 
@@ -141,9 +166,18 @@ impl<B: Deref<Target = [u8]> + From<Vec<u8>>> Trip<B> {
         }
         let mut body = Vec::new();
         put_routes(routes, &mut body);
-        let request = |slice| TripRequest { kind: Kind::Pull, slice, body: body.clone() };
+        let request = |slice| self.request(Kind::Pull, slice, body.clone());
         let requests: Vec<TripRequest> = self.slices(run).map(request).collect();
-        self.rows = RowsState::Awaited(requests.iter().map(|_| None).collect());
+        let slices = requests.iter().map(|_| None).collect();
+        let pull = span!(
+            DEBUG,
+            "pull",
+            epoch = self.round.epoch,
+            round = self.round.number,
+            shard = self.shard,
+            partition = self.partition
+        );
+        self.rows = RowsState::Awaited { slices, _pull: pull };
         requests
     }
 
@@ -160,12 +194,23 @@ impl<B: Deref<Target = [u8]> + From<Vec<u8>>> Trip<B> {
         plan.pushed.iter().for_each(|document| code.encode(document, &mut body));
         self.answer = plan.pushed.is_empty().then(|| Vec::new().into());
         self.plan = Some(plan);
-        (!body.is_empty()).then_some(TripRequest { kind: Kind::Push, slice: self.partition, body })
+        if body.is_empty() {
+            return None;
+        }
+        self._push = Some(span!(
+            DEBUG,
+            "push",
+            epoch = self.round.epoch,
+            round = self.round.number,
+            shard = self.shard,
+            partition = self.partition
+        ));
+        Some(self.request(Kind::Push, self.partition, body))
     }
 
     /// Accepts the rows of the slice at a position among the partition's.
     pub fn accept_rows(&mut self, position: usize, rows: B) {
-        let RowsState::Awaited(slices) = &mut self.rows else { return };
+        let RowsState::Awaited { slices, .. } = &mut self.rows else { return };
         if let Some(slice) = slices.get_mut(position) {
             *slice = Some(rows);
         }
@@ -177,6 +222,7 @@ impl<B: Deref<Target = [u8]> + From<Vec<u8>>> Trip<B> {
     /// Accepts the new topics of the pushed tokens.
     pub fn accept_answer(&mut self, answer: B) {
         self.answer = Some(answer);
+        self._push = None;
     }
 
     /// Returns whether the routes are chosen and the documents are not pushed yet.
@@ -213,7 +259,7 @@ impl<B: Deref<Target = [u8]> + From<Vec<u8>>> Trip<B> {
             self.slices(run).zip(rows.iter().map(|rows| &rows[..])).map(of_slice).collect();
         let stats = shard.sample(sampler, round, self.partition, plan, &mut slices)?;
         let deltas = slices.into_iter().map(|slice| slice.deltas);
-        let request = |(slice, body)| TripRequest { kind: Kind::PushDeltas, slice, body };
+        let request = |(slice, body)| self.request(Kind::PushDeltas, slice, body);
         let deltas = self.slices(run).zip(deltas).map(request).collect();
         self.rows = RowsState::Sampled;
         Ok(Some(Sampled { stats, deltas }))

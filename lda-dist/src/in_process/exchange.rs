@@ -32,22 +32,22 @@ impl<T: TopicIndex> Servers<'_, T> {
         if shard.words(partition).is_empty() {
             return Ok(());
         }
-        let (run, number) = (self.run, shard.number());
-        let mut trip = Trip::<Vec<u8>>::new(partition);
+        let run = self.run;
+        let mut trip = Trip::<Vec<u8>>::new(shard.number(), partition, self.round);
         if let Some(request) = trip.start(run, shard) {
-            let (sizes, exchange) = self.send(number, &request)?;
+            let (sizes, exchange) = self.send(&request)?;
             (self.observer)(Event::Exchange(exchange));
             trip.accept_sizes(run, shard, &sizes)?;
         }
         if let Some(request) = trip.push(run, shard) {
-            let (answer, exchange) = self.send(number, &request)?;
+            let (answer, exchange) = self.send(&request)?;
             let documents = trip.pushed();
             (self.observer)(Event::Exchange(Exchange { documents, ..exchange }));
             trip.accept_answer(answer);
         }
         let mut pulled = Vec::new();
         for (position, request) in trip.pull(run).into_iter().enumerate() {
-            let (rows, exchange) = self.send(number, &request)?;
+            let (rows, exchange) = self.send(&request)?;
             pulled.push(exchange);
             trip.accept_rows(position, rows);
         }
@@ -58,7 +58,7 @@ impl<T: TopicIndex> Servers<'_, T> {
                 let stats = stats.take().unwrap_or_default();
                 let (rows, entries) = (stats.rows, stats.pulled);
                 (self.observer)(Event::Exchange(Exchange { rows, entries, ..exchange }));
-                let (_, exchange) = self.send(number, &request)?;
+                let (_, exchange) = self.send(&request)?;
                 let entries = stats.deltas;
                 (self.observer)(Event::Exchange(Exchange { rows, entries, ..exchange }));
             }
@@ -66,14 +66,13 @@ impl<T: TopicIndex> Servers<'_, T> {
         Ok(trip.finish(run, shard)?)
     }
 
-    /// Sends a request of a shard; returns the reply.
+    /// Sends a request; returns the reply.
     fn send(
         &mut self,
-        shard: u16,
         request: &TripRequest,
     ) -> Result<(Vec<u8>, Exchange<'static>), InProcessError> {
-        let (server, kind) = (self.run.placement.server(request.slice.into()), request.kind);
-        let (body, mut reply) = (request.encode(shard, self.round), Vec::new());
+        let (server, kind) = (self.run.placement.server(request.slice()), request.kind);
+        let (body, mut reply) = (request.encode(), Vec::new());
         (self.observer)(Event::Begins { server });
         self.servers[server as usize].serve(&body, &mut reply)?;
         (self.observer)(Event::Ends { server });

@@ -64,6 +64,7 @@ use crate::placement::{DocumentLengths, Placement, WordStats};
 use crate::plan::{cut, group, place};
 use crate::server::Server;
 use crate::shard::{Shard, ShardDocuments};
+use crate::spans::span;
 use crate::spec::{ModelSpec, Round};
 use crate::stats::Bytes;
 use crate::trip::TripContext;
@@ -218,6 +219,7 @@ impl<T: TopicIndex> InProcess<T> {
         order.iter().for_each(|&shard| self.shards[shard].begin_epoch(&self.spec));
         for number in 0..self.options.rounds {
             let Some((round, totals)) = self.rounds.pop_front() else { break };
+            let _span = span!(INFO, "round", epoch = round.epoch, round = round.number);
             for &shard in order {
                 self.run_shard(shard, (round, &totals), &mut bytes, observer)?;
             }

@@ -34,6 +34,7 @@ use crate::partition_sampler::RoundContext;
 use crate::placement::Placement;
 use crate::request;
 use crate::shard::{AnswerError, Shard};
+use crate::spans::{Span, span};
 use crate::spec::Round;
 use crate::trip::{Sampled, Trip, TripRequest};
 
@@ -68,8 +69,8 @@ pub(super) struct Attempt<T: TopicIndex> {
     round: Round,
     /// C_k at the start of `round`.
     totals: Vec<u32>,
-    /// Whether a part of `round` is still to be sampled.
-    sampling: bool,
+    /// Span of `round` while a part of it is still to be sampled.
+    sampling: Option<Span>,
     /// Later rounds that may start, in the order of rounds, each with the delta of C_k since the
     /// round before it. Messages may arrive in any order.
     may_begin: BTreeMap<Round, Vec<(u32, i32)>>,
@@ -106,7 +107,7 @@ impl<T: TopicIndex> Attempt<T> {
             requests: RequestQueue::default(),
             joins,
             round,
-            sampling: false,
+            sampling: None,
             may_begin: BTreeMap::new(),
             tasks: TaskQueue::new(round),
             long_documents: VecDeque::new(),
@@ -128,7 +129,7 @@ impl<T: TopicIndex> Attempt<T> {
 
     /// Returns whether nothing is left to do until the master starts another round.
     pub fn is_done(&self) -> bool {
-        !self.sampling && self.reports.is_empty()
+        self.sampling.is_none() && self.reports.is_empty()
     }
 
     /// Adds time without work to the epoch's statistics.
@@ -169,8 +170,8 @@ impl<T: TopicIndex> Attempt<T> {
                 let Some(task) = self.tasks.pop() else { continue };
                 self.start_partition(task, node);
             }
-            if self.sampling && self.is_sampled() {
-                self.sampling = false;
+            if self.sampling.is_some() && self.is_sampled() {
+                self.sampling = None;
                 let epoch_stats = self.take_epoch_stats(node);
                 let epoch = self.round.epoch;
                 if epoch_stats.is_some() && node.setup.checkpoints_after(epoch) {
@@ -178,7 +179,7 @@ impl<T: TopicIndex> Attempt<T> {
                 }
                 self.reports.add(self.round, epoch_stats);
             }
-            if self.sampling || !self.start_next_round(node)? {
+            if self.sampling.is_some() || !self.start_next_round(node)? {
                 break;
             }
         }
@@ -214,7 +215,8 @@ impl<T: TopicIndex> Attempt<T> {
                 what: "totals below 0".to_owned(),
             })?;
         }
-        (self.round, self.sampling) = (round, true);
+        self.round = round;
+        self.sampling = Some(span!(INFO, "round", epoch = round.epoch, round = round.number));
         for (index, shard) in self.shards.iter_mut().enumerate() {
             if round.number == 0 {
                 shard.begin_epoch(spec);
@@ -275,11 +277,12 @@ impl<T: TopicIndex> Attempt<T> {
 
     /// Starts the trip of a partition.
     fn start_partition(&mut self, task: PartitionTask, node: &mut Node<'_, T>) {
-        let mut trip = Trip::new(task.partition);
-        let request = trip.start(node.setup.trip(&self.placement), &self.shards[task.shard]);
+        let shard = &self.shards[task.shard];
+        let mut trip = Trip::new(shard.number(), task.partition, task.round);
+        let request = trip.start(node.setup.trip(&self.placement), shard);
         self.in_flight.push_back(PartitionInFlight { task, trip });
         match request {
-            Some(sizes) => self.send(task, &sizes, RequestPurpose::Sizes(task), node),
+            Some(sizes) => self.send(&sizes, RequestPurpose::Sizes(task), node),
             None => self.pull(task, node),
         }
     }
@@ -294,7 +297,7 @@ impl<T: TopicIndex> Attempt<T> {
         let Self { placement, in_flight, .. } = self;
         let Some(flight) = in_flight.iter_mut().find(|flight| flight.task == task) else { return };
         for (position, request) in (0..).zip(flight.trip.pull(node.setup.trip(placement))) {
-            self.send(task, &request, RequestPurpose::Rows(task, position), node);
+            self.send(&request, RequestPurpose::Rows(task, position), node);
         }
         self.push_next(task.shard, node);
     }
@@ -311,22 +314,16 @@ impl<T: TopicIndex> Attempt<T> {
         let request = flight.trip.push(node.setup.trip(placement), &shards[shard]);
         node.scratch.note_planned(in_flight.iter().map(|flight| flight.trip.memory()).sum());
         if let Some(request) = request {
-            self.send(task, &request, RequestPurpose::Answer(task), node);
+            self.send(&request, RequestPurpose::Answer(task), node);
         }
     }
 
     /// Sends a request of a trip.
-    fn send(
-        &mut self,
-        task: PartitionTask,
-        request: &TripRequest,
-        purpose: RequestPurpose,
-        node: &mut Node<'_, T>,
-    ) {
+    fn send(&mut self, request: &TripRequest, purpose: RequestPurpose, node: &mut Node<'_, T>) {
         let kind = request.kind;
-        let bytes = request.encode(self.shards[task.shard].number(), task.round);
+        let bytes = request.encode();
         self.epoch_stats.bytes.count_request(kind, bytes.len() as u64);
-        let server = node.setup.server(self.placement.server(request.slice.into()));
+        let server = node.setup.server(self.placement.server(request.slice()));
         let how = match kind {
             request::Kind::Sizes | request::Kind::Pull => RequestKind::Pull,
             request::Kind::Push => RequestKind::Call,
@@ -427,7 +424,7 @@ impl<T: TopicIndex> Attempt<T> {
         let sampled = flight.trip.sample(run, shard, sampler, &context)?;
         let Some(Sampled { deltas, .. }) = sampled else { return Ok(false) };
         for request in deltas {
-            self.send(task, &request, RequestPurpose::Deltas(task.round), node);
+            self.send(&request, RequestPurpose::Deltas(task.round), node);
             self.reports.expect(task.round, 1);
         }
         self.finish_partition(task, node)?;
