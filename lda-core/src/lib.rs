@@ -39,7 +39,7 @@
 //! | measure a model | [`eval`] |
 //! | continue after a crash | [`Checkpoints`], [`Snapshot`] |
 //! | exchange files with MALLET, WarpLDA, gensim, pyLDAvis | [`interop`] |
-//! | write a sampler | [`sampler`], with `examples/polya_urn.rs` |
+//! | write a sampler | [`sampler`], with `examples/polya_urn` |
 //!
 //! Programs of 60 to 80 lines: `examples/embed.rs` (train, save, load, infer), `incremental.rs` (new
 //! documents for a model; resuming a run) and `service_tokio.rs` (a service that trains and answers).

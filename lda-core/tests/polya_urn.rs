@@ -3,9 +3,8 @@
 
 #[path = "common/mod.rs"]
 mod common;
-#[allow(dead_code, reason = "the example's main is not run here")]
-#[path = "../examples/polya_urn.rs"]
-mod polya_urn;
+#[path = "../examples/polya_urn/sampler.rs"]
+mod sampler;
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -14,7 +13,7 @@ use common::{FALSE_ALARM, assert_law, p_value};
 use lda_core::Corpus;
 use lda_core::layout::WordRanges;
 use lda_core::train::{Init, SamplerKind, Snapshot, TrainOptions, Trainer};
-use polya_urn::PolyaUrn;
+use sampler::PolyaUrn;
 
 const ALPHA: [f64; 2] = [0.4, 0.9];
 const BETA: f64 = 0.3;

@@ -60,7 +60,7 @@ impl Baseline {
 pub enum Method {
     /// A sampler of this library.
     Sampler(SamplerKind),
-    /// The sampler of `lda-core/examples/polya_urn.rs`, through
+    /// The sampler of `lda-core/examples/polya_urn`, through
     /// [`Trainer::with_sampler`](lda_core::train::Trainer::with_sampler).
     PolyaUrn,
     /// The library's automatic choice.

@@ -28,7 +28,7 @@ mod method;
 mod plan;
 mod plot;
 /// The example of a sampler written outside the library, which the lab runs beside its own.
-#[path = "../../../lda-core/examples/polya_urn.rs"]
+#[path = "../../../lda-core/examples/polya_urn/sampler.rs"]
 mod polya_urn;
 mod process;
 pub mod report;

@@ -37,7 +37,7 @@
 //! # Writing a sampler
 //! Implement [`Sampler`] for every `T: TopicIndex`, with a scratch that is `Debug` and `'static`,
 //! and run it with [`Trainer::with_sampler`](crate::train::Trainer::with_sampler).
-//! `examples/polya_urn.rs` is a complete one. The contract:
+//! `examples/polya_urn` is a complete one. The contract:
 //!
 //! * [`Requires`] states the layout and the counts that the sampler needs; start from
 //!   `Requires::default()`. [`Pass::shape`] states how a pass is cut.
@@ -233,8 +233,10 @@ pub trait Sampler<T: TopicIndex>: Sync + std::fmt::Debug {
     /// Buffers of one thread; they never affect a result.
     type Scratch: Send;
 
-    /// The layout and counts that the sampler needs.
-    fn requires(&self) -> Requires;
+    /// The layout and counts that the sampler needs; by default [`Requires::default`].
+    fn requires(&self) -> Requires {
+        Requires::default()
+    }
 
     /// The passes of an epoch, in order; 4 at most.
     fn passes(&self) -> &'static [Pass];

@@ -106,7 +106,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
     /// The sampler in `options` is replaced by a [custom](crate::train::SamplerOptions::Custom)
     /// one, unless it is one already; the first epoch of an exclusion is kept. A [memory
     /// limit](TrainOptions::memory_limit) does not count memory that the sampler itself allocates.
-    /// `examples/polya_urn.rs` is such a sampler.
+    /// `examples/polya_urn` is such a sampler.
     ///
     /// # Errors
     /// As [`with_init`](Self::with_init).

@@ -1,4 +1,4 @@
-//! A Pólya-urn sampler, written against the public API alone and run by the library's trainer.
+//! Pólya-urn LDA, written against the public API alone.
 //!
 //! Terenin, Magnusson, Jonsson and Draper, "Pólya urn latent Dirichlet allocation: a doubly sparse
 //! massively parallel sampler" (2019). φ is not integrated out; it is drawn once per epoch, and
@@ -26,12 +26,10 @@
 use std::collections::BTreeMap;
 use std::sync::{PoisonError, RwLock};
 
-use lda_core::Corpus;
 use lda_core::sampler::{
-    Block, Context, GridBlock, Order, Outcome, Pass, Purpose, Requires, Sampler, Shape, TopicIndex,
+    Block, Context, GridBlock, Order, Outcome, Pass, Purpose, Sampler, Shape, TopicIndex,
     WordBlock, Xoshiro256PlusPlus,
 };
-use lda_core::train::{EpochReport, Flow, Init, TrainOptions, Trainer};
 
 /// The sampler. It holds the draws of the current epoch, by word range.
 #[derive(Debug, Default)]
@@ -67,10 +65,6 @@ pub struct Scratch {
 
 impl<T: TopicIndex> Sampler<T> for PolyaUrn {
     type Scratch = Scratch;
-
-    fn requires(&self) -> Requires {
-        Requires::default()
-    }
 
     fn passes(&self) -> &'static [Pass] {
         &[
@@ -236,23 +230,4 @@ fn poisson(rng: &mut Xoshiro256PlusPlus, mut rate: f64) -> u32 {
         rate -= 16.0;
     }
     count
-}
-
-#[allow(dead_code, reason = "the test includes this file without running it")]
-#[allow(clippy::print_stdout, reason = "an example shows its result")]
-fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let themes = [["tree", "leaf", "wood", "root"], ["sea", "wave", "foam", "tide"]];
-    let corpus = Corpus::from_words((0..200).map(|d| themes[d % 2]))?;
-    let options = TrainOptions::new(2).alpha(0.1).beta(0.1).epochs(50);
-    let sampler = PolyaUrn::default();
-    let mut trainer = Trainer::with_sampler(&corpus, &options, sampler, Init::default())?;
-    let report = |epoch: &EpochReport| {
-        if epoch.log_joint.is_some() {
-            println!("{epoch}");
-        }
-        Flow::Continue
-    };
-    trainer.run(report, || false);
-    trainer.check()?;
-    Ok(())
 }
