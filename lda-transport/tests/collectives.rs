@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lda_transport::rpc::{
     Action, BeginError, Collective, CollectiveError, Config, Element, Endpoint, Event,
-    FailureReason, Group, Identity, MessageBuf, OperationId, Outcome, Window,
+    FailureReason, Group, Identity, MessageBuf, OperationId, Outcome, RequestKind, Window,
 };
 use lda_transport::{DisconnectReason, Frame, NodeId, SendError, Time};
 
@@ -29,6 +29,8 @@ struct Nodes {
     /// Longest frame and number of frames.
     longest: usize,
     frames: usize,
+    /// Requests that have arrived, besides parts of operations.
+    requests: usize,
 }
 
 fn id(place: usize) -> NodeId {
@@ -43,7 +45,8 @@ impl Nodes {
     fn new(count: usize) -> Self {
         let endpoints = (0..count).map(|place| Endpoint::new(config(place as u64 + 1))).collect();
         let (mute, ended) = Default::default();
-        let mut nodes = Self { endpoints, mute, ended, now: Time(1), longest: 0, frames: 0 };
+        let mut nodes =
+            Self { endpoints, mute, ended, now: Time(1), longest: 0, frames: 0, requests: 0 };
         for place in 0..count {
             for peer in (0..count).filter(|&peer| peer != place) {
                 nodes.endpoints[place].handle(Event::Up { peer: id(peer) }, nodes.now);
@@ -74,7 +77,8 @@ impl Nodes {
                         Action::CollectiveDone { operation, result } => {
                             self.ended.entry(place).or_default().push((operation, result));
                         }
-                        Action::Request { .. } | Action::Completed { .. } => panic!("{action:?}"),
+                        Action::Request { .. } => self.requests += 1,
+                        Action::Completed { .. } => panic!("{action:?}"),
                         _ => {}
                     }
                 }
@@ -173,6 +177,26 @@ fn invalid_operations_do_not_begin() {
     // None of them has used a number.
     let first = nodes.begin(0, Collective::Barrier);
     assert_eq!(first.number, 0);
+}
+
+#[test]
+fn parts_that_arrive_before_their_operation_begins_do_not_block_requests() {
+    let mut nodes = Nodes::new(2);
+    // As many parts as may be in flight; member 1 has not begun any of these operations.
+    for _ in 0..4 {
+        nodes.begin(0, Collective::AllGather { content: content(0, 10) });
+    }
+    nodes.run();
+    let deadline = nodes.now + Duration::from_secs(1000);
+    let endpoint = &mut nodes.endpoints[0];
+    endpoint.request(id(1), RequestKind::Push, MessageBuf::new(), deadline).unwrap();
+    nodes.run();
+    assert_eq!(nodes.requests, 1, "the request has arrived");
+    for _ in 0..4 {
+        nodes.begin(1, Collective::AllGather { content: content(1, 10) });
+    }
+    nodes.run();
+    assert!(nodes.take(0).iter().chain(&nodes.take(1)).all(|(_, result)| result.is_ok()));
 }
 
 #[test]
