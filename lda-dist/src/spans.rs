@@ -5,7 +5,11 @@
 
 /// A span that ends when it is dropped.
 #[derive(Debug)]
-pub(crate) struct Span(#[cfg(feature = "tracing")] pub ::tracing::Span);
+pub(crate) struct Span(
+    #[cfg(feature = "tracing")]
+    #[allow(dead_code, reason = "read only by its drop, which closes the span")]
+    pub ::tracing::Span,
+);
 
 /// Opens a span: `span!(INFO, "round", epoch = 3)`.
 #[cfg(feature = "tracing")]
