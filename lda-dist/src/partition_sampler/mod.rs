@@ -10,18 +10,21 @@
 //! All buffers are reused: once the largest partition has been sampled, sampling allocates nothing.
 
 mod delta;
+mod segments;
+mod tokens;
 mod visit_order;
 
 use std::fmt;
 use std::ops::Range;
 
 use lda_core::counts::{Density, Rows, TopicIndex};
-use lda_core::layout::RowRun;
 use lda_core::sampler::{Block, BlockKey, Context, FPlus, GridBlock, Sampler, Warp, padded};
 
 use crate::spec::{ModelSpec, Round};
 use crate::wire::{Lists, RowCode, WireError};
-use delta::row_delta;
+use delta::Delta;
+use segments::Segments;
+use tokens::{LongTokens, Tokens};
 use visit_order::ByDocument;
 
 /// Scratch memory of WarpLDA.
@@ -42,52 +45,45 @@ pub(crate) struct PartitionSampler<T: TopicIndex> {
     words: Rows<T>,
     /// Whether `words` holds the rows of the current partition.
     rows_are_built: bool,
-    /// End of each word's tokens in `long_before` and `long_after`.
-    long_ends: Vec<u32>,
-    /// Topics of WarpLDA's tokens as the rows count them, word by word.
-    long_before: Vec<T>,
-    /// Topics of the same tokens after WarpLDA's pass.
-    long_after: Vec<T>,
-    /// End of each word's tokens in `documents`, `before` and `after`.
-    visits: Vec<RowRun>,
-    /// Document of each token, in the order of `add_word`.
-    documents: Vec<u32>,
-    /// Topic of each token before sampling.
-    before: Vec<T>,
-    /// Topic of each token after sampling.
-    after: Vec<T>,
-    /// The same tokens in the order in which they are sampled: by document range, then by word.
-    segments: Vec<Segment>,
-    grid_visits: Vec<RowRun>,
-    grid_documents: Vec<u32>,
-    grid_topics: Vec<T>,
-    /// Tokens of the words that are sampled by document.
+    /// Tokens that WarpLDA samples.
+    long: LongTokens<T>,
+    /// Tokens that F+LDA samples.
+    tokens: Tokens<T>,
+    /// The tokens that are sampled word by word.
+    by_word: Segments<T>,
+    /// The tokens that are sampled document by document.
     by_document: ByDocument<T>,
     /// Scratch of length K, zero between words: counts of the last row that its tokens leave over.
     left: Vec<u32>,
-    /// Scratch of length K, zero between words: change of each topic's count in one row.
-    delta: Vec<i32>,
-    /// Topics whose entry of `delta` was written.
-    touched: Vec<u32>,
-    /// Delta of one row, topics ascending.
-    row: Vec<(u32, i32)>,
-    /// C_k at the round's start plus the shard's own changes since.
-    totals: Vec<u32>,
-    /// Number of times that `totals` has changed: samplers cache tables for one such number.
+    delta: Delta,
+    totals: Totals,
+}
+
+/// C_k at the round's start plus the shard's own changes since.
+struct Totals {
+    /// Padded for the samplers.
+    values: Vec<u32>,
+    /// Number of times that they have changed: samplers cache tables for one such number.
     wave: u64,
 }
 
-/// Tokens of one word in one range of documents.
-#[derive(Clone, Copy, Debug)]
-struct Segment {
-    /// Index of the document range.
-    range: u32,
-    /// Index of the word in the partition.
-    word: u32,
-    /// First token, counted in the order of `add_word`.
-    start: u32,
-    /// End of the tokens, exclusive.
-    end: u32,
+impl Totals {
+    /// Sets them to the given C_k plus the changes in `own`.
+    fn update(&mut self, totals: &[u32], own: impl Iterator<Item = i32>) {
+        self.values.clear();
+        self.values.extend(totals.iter().zip(own).map(|(&total, own)| {
+            total
+                .checked_add_signed(own)
+                .expect("C_k at the round's start counts all tokens of the shard")
+        }));
+        self.values.resize(padded(totals.len()), 0);
+        self.wave += 1;
+    }
+
+    /// Context of samplers in pass `again` of a round.
+    fn context<'a>(&'a self, spec: &'a ModelSpec, round: Round, again: u8) -> Context<'a> {
+        Context { again, ..spec.context(round, &self.values, self.wave) }
+    }
 }
 
 /// Values that all partitions of a round share.
@@ -144,7 +140,7 @@ pub(crate) struct NotInRow;
 impl<T: TopicIndex> fmt::Debug for PartitionSampler<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PartitionSampler")
-            .field("tokens", &self.after.len())
+            .field("tokens", &self.tokens.after.len())
             .finish_non_exhaustive()
     }
 }
@@ -166,74 +162,50 @@ impl<T: TopicIndex> PartitionSampler<T> {
             words: Rows::new(topics as usize, none, Density::Auto)
                 .expect("an empty set of rows fits"),
             rows_are_built: false,
-            long_ends: Vec::new(),
-            long_before: Vec::new(),
-            long_after: Vec::new(),
-            visits: Vec::new(),
-            documents: Vec::new(),
-            before: Vec::new(),
-            after: Vec::new(),
-            segments: Vec::new(),
-            grid_visits: Vec::new(),
-            grid_documents: Vec::new(),
-            grid_topics: Vec::new(),
+            long: LongTokens::new(),
+            tokens: Tokens::new(),
+            by_word: Segments::new(),
             by_document: ByDocument::default(),
             left: vec![0; topics as usize],
-            delta: vec![0; topics as usize],
-            touched: Vec::new(),
-            row: Vec::new(),
-            totals: Vec::new(),
-            wave: 0,
+            delta: Delta::new(topics),
+            totals: Totals { values: Vec::new(), wave: 0 },
         }
     }
 
     /// Bytes allocated; they follow from the largest partition so far.
     pub fn memory(&self) -> usize {
-        fn of<V>(values: &Vec<V>) -> usize {
-            size_of::<V>() * values.capacity()
-        }
-        let tokens = of(&self.documents) + of(&self.before) + of(&self.after);
-        let long = of(&self.long_ends) + of(&self.long_before) + of(&self.long_after);
-        let grid = of(&self.segments) + of(&self.grid_documents) + of(&self.grid_topics);
-        let visits = of(&self.visits) + of(&self.grid_visits);
-        let topics = of(&self.left) + of(&self.delta) + of(&self.touched) + of(&self.row);
         self.lists.memory()
             + self.words.memory() as usize
-            + tokens
-            + long
-            + grid
-            + visits
-            + topics
-            + of(&self.totals)
+            + self.tokens.memory()
+            + self.long.memory()
+            + self.by_word.memory()
             + self.by_document.memory()
+            + self.delta.memory()
+            + size_of::<u32>() * (self.left.capacity() + self.totals.values.capacity())
     }
 
     /// Removes all words and tokens, and keeps the buffers.
     pub fn clear(&mut self) {
         self.lists.clear();
-        self.visits.clear();
-        self.documents.clear();
-        self.before.clear();
-        self.long_ends.clear();
-        self.long_before.clear();
-        self.long_after.clear();
+        self.tokens.clear();
+        self.long.clear();
         self.rows_are_built = false;
     }
 
     /// Adds WarpLDA's tokens of the next word, by the topics with which its row counts them. Call
     /// this before the word is added.
     pub fn add_long_tokens(&mut self, topics: &[T]) {
-        self.long_before.extend_from_slice(topics);
+        self.long.before.extend_from_slice(topics);
     }
 
     /// Whether any token was added with `add_long_tokens`.
     pub fn has_long(&self) -> bool {
-        !self.long_before.is_empty()
+        !self.long.before.is_empty()
     }
 
     /// Sets the new topic of WarpLDA's next token, in the order in which the tokens were added.
     pub fn push_long_topic(&mut self, topic: T) {
-        self.long_after.push(topic);
+        self.long.after.push(topic);
     }
 
     /// Adds a word: decodes its row from the front of `from`, and takes its tokens as
@@ -280,31 +252,29 @@ impl<T: TopicIndex> PartitionSampler<T> {
         row: usize,
         tokens: impl Iterator<Item = (u32, T)>,
     ) -> Result<(), NotInRow> {
-        let Self { words, left, visits, documents, before, long_ends, long_before, .. } = self;
+        let Self { words, left, tokens: of_partition, .. } = self;
         if !std::mem::replace(&mut self.rows_are_built, true) {
             words.renew(std::iter::empty()).expect("an empty set of rows fits");
         }
-        let first = before.len();
         // Here `left` counts the tokens taken per topic, so that the row need not be copied out.
         let mut are_there = true;
         for (document, topic) in tokens {
             let taken = &mut left[topic.get() as usize];
             *taken += 1;
             are_there &= *taken <= rows.get(row, topic.get());
-            documents.push(document);
-            before.push(topic);
+            of_partition.push(document, topic);
         }
-        before[first..].iter().for_each(|topic| left[topic.get() as usize] = 0);
+        let of_word = of_partition.since_last_word();
+        of_word.iter().for_each(|topic| left[topic.get() as usize] = 0);
         words.push_copy(rows, row).expect("the rows it is copied from fit as well");
-        long_ends.push(long_before.len() as u32);
-        visits.push(RowRun { row: visits.len() as u32, end: before.len() as u32 });
+        of_partition.end_word();
+        self.long.end_word();
         if are_there { Ok(()) } else { Err(NotInRow) }
     }
 
     /// Adds the tokens of the last row in `lists`, and removes WarpLDA's tokens from that row.
     fn add_tokens(&mut self, tokens: impl Iterator<Item = (u32, T)>) -> Result<(), NotInRow> {
-        let Self { lists, left, visits, documents, before, long_ends, long_before, .. } = self;
-        let word = lists.len() as u32 - 1;
+        let Self { lists, left, tokens: of_partition, long, .. } = self;
         lists.last_mut().iter().for_each(|&(topic, count)| left[topic as usize] = count);
         let mut are_there = true;
         let mut take = |topic: T| {
@@ -312,72 +282,24 @@ impl<T: TopicIndex> PartitionSampler<T> {
             are_there &= *count > 0;
             *count = count.saturating_sub(1);
         };
-        let first = long_ends.last().map_or(0, |&end| end as usize);
-        let of_long = &long_before[first..];
+        let of_long = long.since_last_word();
         of_long.iter().for_each(|&topic| take(topic));
-        long_ends.push(long_before.len() as u32);
         for (document, topic) in tokens {
             take(topic);
-            documents.push(document);
-            before.push(topic);
+            of_partition.push(document, topic);
         }
         if !of_long.is_empty() {
             // `left` now lacks both WarpLDA's tokens and the given ones: put the latter back, and
             // the row is as WarpLDA needs it.
-            before[visits.last().map_or(0, |visit: &RowRun| visit.end as usize)..]
-                .iter()
-                .for_each(|topic| left[topic.get() as usize] += 1);
+            let of_word = of_partition.since_last_word();
+            of_word.iter().for_each(|topic| left[topic.get() as usize] += 1);
             lists.last_mut().iter_mut().for_each(|(topic, count)| *count = left[*topic as usize]);
         }
         let row = lists.last_mut();
         row.iter().for_each(|&(topic, _)| left[topic as usize] = 0);
-        visits.push(RowRun { row: word, end: before.len() as u32 });
+        of_partition.end_word();
+        long.end_word();
         if are_there { Ok(()) } else { Err(NotInRow) }
-    }
-
-    /// Cuts the tokens of each word at the ends of document ranges.
-    fn cut_by_range(&mut self, ends: &[u32]) {
-        let Self { visits, documents, segments, .. } = self;
-        segments.clear();
-        let mut start = 0;
-        for &RowRun { row: word, end } in &*visits {
-            while start < end {
-                let of_word = &documents[start as usize..end as usize];
-                let range = ends.partition_point(|&end| end <= of_word[0]);
-                let len = of_word.iter().take_while(|&&document| document < ends[range]).count();
-                let next = start + len as u32;
-                segments.push(Segment { range: range as u32, word, start, end: next });
-                start = next;
-            }
-        }
-        // The sort is stable: the words of a range stay in order.
-        segments.sort_by_key(|segment| segment.range);
-    }
-
-    /// Copies the tokens of all segments to the buffers that are sampled, one after the other.
-    fn gather_segments(&mut self) {
-        let Self { documents, after, segments, .. } = self;
-        self.grid_visits.clear();
-        self.grid_documents.clear();
-        self.grid_topics.clear();
-        for &Segment { word, start, end, .. } in &*segments {
-            let tokens = start as usize..end as usize;
-            self.grid_documents.extend_from_slice(&documents[tokens.clone()]);
-            self.grid_topics.extend_from_slice(&after[tokens]);
-            self.grid_visits.push(RowRun { row: word, end: self.grid_topics.len() as u32 });
-        }
-    }
-
-    /// Sets `totals` to the given C_k plus the changes in `own`, padded for the samplers.
-    fn update_totals(&mut self, totals: &[u32], own: impl Iterator<Item = i32>) {
-        self.totals.clear();
-        self.totals.extend(totals.iter().zip(own).map(|(&total, own)| {
-            total
-                .checked_add_signed(own)
-                .expect("C_k at the round's start counts all tokens of the shard")
-        }));
-        self.totals.resize(padded(totals.len()), 0);
-        self.wave += 1;
     }
 
     /// Builds `words` from `lists`: rows without WarpLDA's tokens, but with room for them.
@@ -385,10 +307,8 @@ impl<T: TopicIndex> PartitionSampler<T> {
         if std::mem::replace(&mut self.rows_are_built, true) {
             return;
         }
-        let mut start = 0;
-        let of_long = self.long_ends.iter().map(|&end| end - std::mem::replace(&mut start, end));
-        let tokens =
-            tokens_of(&self.lists).zip(of_long).map(|(tokens, long)| tokens + u64::from(long));
+        let of_both = tokens_of(&self.lists).zip(self.long.words());
+        let tokens = of_both.map(|(tokens, long)| tokens + long.len() as u64);
         self.words.renew(tokens).expect("rows of one message fit");
         for (at, row) in self.lists.iter().enumerate() {
             // A topic that only WarpLDA's tokens had is now 0, and rows have no zero entries.
@@ -406,9 +326,9 @@ impl<T: TopicIndex> PartitionSampler<T> {
         own: impl Iterator<Item = i32>,
         pass: impl FnOnce(&Context<'_>, &mut WarpScratch<T>, &mut Rows<T>),
     ) {
-        self.update_totals(totals, own);
+        self.totals.update(totals, own);
         self.build_rows();
-        pass(&spec.context(round, &self.totals, self.wave), &mut self.warp, &mut self.words);
+        pass(&self.totals.context(spec, round, 0), &mut self.warp, &mut self.words);
     }
 
     /// Discards the built rows, so that the next pass of WarpLDA gets rows without its tokens
@@ -426,10 +346,10 @@ impl<T: TopicIndex> PartitionSampler<T> {
     /// If a document is beyond the last range, or if the documents of a word do not ascend.
     pub fn sample(&mut self, ends: &[u32], passes: u8, cx: &mut SampleContext<'_, T>) {
         self.build_rows();
-        self.after.clone_from(&self.before);
+        self.tokens.after.clone_from(&self.tokens.before);
         let is_cut = ends.len() > 1;
         if is_cut {
-            self.cut_by_range(ends);
+            self.by_word.cut_by_range(&self.tokens, ends);
         }
         for again in 0..passes {
             if is_cut {
@@ -441,35 +361,49 @@ impl<T: TopicIndex> PartitionSampler<T> {
         }
     }
 
-    /// Samples the tokens in `segments`, word by word.
+    /// Chooses for each word whether it is sampled by word or by document.
+    fn choose_orders(&mut self, documents: &Rows<T>) {
+        self.by_document.choose(&self.tokens, &self.words, documents);
+    }
+
+    /// Samples the words in the chosen order: by word first, then by document. `again` is the pass.
+    fn sample_in_chosen_order(&mut self, again: u8, cx: &mut SampleContext<'_, T>) {
+        let Self { by_word, by_document, tokens, .. } = self;
+        by_word.take_words_except(tokens, by_document.chosen());
+        if by_word.len() > 0 {
+            self.sample_by_word(again, cx);
+        }
+        let Self { by_word, by_document, tokens, words, totals, .. } = self;
+        if by_word.len() < tokens.visits.len() {
+            by_document.sample(again, tokens, words, totals, cx);
+        }
+    }
+
+    /// Samples the tokens in `by_word`.
     fn sample_by_word(&mut self, again: u8, cx: &mut SampleContext<'_, T>) {
-        self.gather_segments();
-        self.update_totals(cx.totals, cx.own.iter().copied());
+        let Self { by_word, tokens, totals, .. } = self;
+        by_word.gather(tokens);
+        totals.update(cx.totals, cx.own.iter().copied());
         let block = GridBlock {
             key: cx.key,
-            visits: &self.grid_visits,
-            partner: &self.grid_documents,
-            z: &mut self.grid_topics,
+            visits: &by_word.visits,
+            partner: &by_word.documents,
+            z: &mut by_word.topics,
             words: &mut self.words,
             documents: cx.documents,
             tables: None,
         };
-        let context = Context { again, ..cx.spec.context(cx.round, &self.totals, self.wave) };
+        let context = totals.context(cx.spec, cx.round, again);
         let outcome = FPlus.sample(0, &context, &mut self.scratch, Block::Grid(block));
         for (topic, by) in outcome.totals {
             cx.own[topic as usize] += by;
         }
-        let mut sampled = &self.grid_topics[..];
-        for &Segment { start, end, .. } in &self.segments {
-            let (of_segment, rest) = sampled.split_at((end - start) as usize);
-            self.after[start as usize..end as usize].copy_from_slice(of_segment);
-            sampled = rest;
-        }
+        by_word.scatter(tokens);
     }
 
     /// Topics after sampling, in the order in which the tokens were added.
     pub fn topics(&self) -> &[T] {
-        &self.after
+        &self.tokens.after
     }
 
     /// Number of (topic, count) entries of all rows.
@@ -480,17 +414,12 @@ impl<T: TopicIndex> PartitionSampler<T> {
     /// Calls `f(word, delta)` for every word in order, also for those whose delta is empty. Deltas
     /// are (topic, change), topics ascending, without zeros, and include WarpLDA's tokens.
     pub fn for_each_delta(&mut self, mut f: impl FnMut(u32, &[(u32, i32)])) {
-        let Self { visits, before, after, delta, touched, row, .. } = self;
-        let Self { long_ends, long_before, long_after, .. } = self;
-        let (mut start, mut long_start) = (0, 0);
-        for (visit, &long_end) in visits.iter().zip(&*long_ends) {
-            let (end, long_end) = (visit.end as usize, long_end as usize);
-            let short = before[start..end].iter().zip(&after[start..end]);
-            let long = long_before[long_start..long_end].iter();
-            let long = long.zip(&long_after[long_start..long_end]);
-            row_delta(short.chain(long), delta, touched, row);
-            f(visit.row, row);
-            (start, long_start) = (end, long_end);
+        let Self { tokens, long, delta, .. } = self;
+        for ((word, of_word), of_long) in tokens.words().zip(long.words()) {
+            let of_word = of_word.start as usize..of_word.end as usize;
+            let short = tokens.before[of_word.clone()].iter().zip(&tokens.after[of_word]);
+            let long = long.before[of_long.clone()].iter().zip(&long.after[of_long]);
+            f(word, delta.of_row(short.chain(long)));
         }
     }
 }
@@ -548,7 +477,7 @@ mod tests {
             },
         );
         [3, 2].into_iter().for_each(|topic| sampler.push_long_topic(topic));
-        sampler.after.clone_from(&sampler.before);
+        sampler.tokens.after.clone_from(&sampler.tokens.before);
         let mut deltas = Vec::new();
         sampler.for_each_delta(|row, delta| deltas.push((row, delta.to_vec())));
         assert_eq!(deltas, [(0, vec![(2, 1), (4, -1)]), (1, vec![])]);

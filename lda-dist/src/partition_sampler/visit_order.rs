@@ -22,9 +22,10 @@ use std::fmt;
 
 use lda_core::counts::{Rows, TopicIndex};
 use lda_core::layout::RowRun;
-use lda_core::sampler::{Block, BlockKey, Context, FPlusDoc, GridBlock, Sampler};
+use lda_core::sampler::{Block, BlockKey, FPlusDoc, GridBlock, Sampler};
 
-use super::{PartitionSampler, SampleContext, Segment};
+use super::tokens::Tokens;
+use super::{SampleContext, Totals};
 
 // Costs, in units of the time that a scan of sixteen topics of a list takes.
 
@@ -46,8 +47,8 @@ pub(super) struct ByDocument<T: TopicIndex> {
     scratch: Option<<FPlusDoc as Sampler<T>>::Scratch>,
     /// For each word of the partition, whether it is sampled by document.
     chosen: Vec<bool>,
-    /// For each document, its number of chosen tokens; [`PartitionSampler::sort_by_document`] turns
-    /// the numbers into positions of the next token.
+    /// For each document, its number of chosen tokens; [`sort`](Self::sort) turns the numbers into
+    /// positions of the next token.
     next: Vec<u32>,
     visits: Vec<RowRun>,
     /// Word of each token.
@@ -87,6 +88,108 @@ impl<T: TopicIndex> ByDocument<T> {
             + size_of::<RowRun>() * visits.capacity()
             + size_of::<T>() * topics.capacity()
     }
+
+    /// Chooses the words that are sampled by document: those for which that is cheaper, if together
+    /// they save more than loading the rows of their documents costs. `words` and `documents` are
+    /// the rows of both.
+    ///
+    /// INVARIANT: must run before each pass, as a pass leaves positions in `next` instead of
+    /// counts.
+    pub fn choose(&mut self, tokens: &Tokens<T>, words: &Rows<T>, documents: &Rows<T>) {
+        let mut saved = 0;
+        self.chosen.clear();
+        for (row, of_word) in tokens.words() {
+            let tokens = of_word.len() as u64;
+            let (loaded, scanned) = row_costs(words, row as usize);
+            let (by_word, by_document) = (loaded + TOKEN_BY_WORD * tokens, scanned * tokens);
+            saved += by_word.saturating_sub(by_document);
+            self.chosen.push(by_document < by_word);
+        }
+        self.next.clear();
+        self.next.resize(documents.len(), 0);
+        self.count(tokens);
+        let some = self.next.iter().enumerate().filter(|(_, tokens)| **tokens > 0);
+        let loaded: u64 = some.map(|(document, _)| row_costs(documents, document).0).sum();
+        if saved <= loaded {
+            self.chosen.fill(false);
+            self.next.fill(0);
+        }
+    }
+
+    /// Whether each word of the partition is sampled by document.
+    pub fn chosen(&self) -> &[bool] {
+        &self.chosen
+    }
+
+    /// Adds the chosen tokens of each document to `next`.
+    fn count(&mut self, tokens: &Tokens<T>) {
+        for ((_, of_word), _) in tokens.words().zip(&self.chosen).filter(|(_, chosen)| **chosen) {
+            let of_word = of_word.start as usize..of_word.end as usize;
+            let documents = &tokens.documents[of_word];
+            documents.iter().for_each(|&document| self.next[document as usize] += 1);
+        }
+    }
+
+    /// Samples the chosen words, one visit per document. `again` is the number of the pass, and
+    /// `rows` are the rows of the words.
+    pub fn sample(
+        &mut self,
+        again: u8,
+        tokens: &mut Tokens<T>,
+        rows: &mut Rows<T>,
+        totals: &mut Totals,
+        cx: &mut SampleContext<'_, T>,
+    ) {
+        self.sort(tokens);
+        totals.update(cx.totals, cx.own.iter().copied());
+        let Self { scratch, visits, words, topics, positions, .. } = self;
+        let scratch = scratch.get_or_insert_with(|| FPlusDoc.scratch(cx.spec.topics() as usize));
+        let block = GridBlock {
+            // A random stream of its own: the words before have used that of `key`.
+            key: BlockKey { documents: cx.key.documents + 1, ..cx.key },
+            visits,
+            partner: words,
+            z: topics,
+            words: rows,
+            documents: cx.documents,
+            tables: None,
+        };
+        let context = totals.context(cx.spec, cx.round, again);
+        let outcome = FPlusDoc.sample(0, &context, scratch, Block::Grid(block));
+        for (topic, by) in outcome.totals {
+            cx.own[topic as usize] += by;
+        }
+        for (&position, &topic) in positions.iter().zip(&*topics) {
+            tokens.after[position as usize] = topic;
+        }
+    }
+
+    /// Sorts the chosen tokens by document with a counting sort; tokens of a document stay in
+    /// order.
+    fn sort(&mut self, tokens: &Tokens<T>) {
+        let Self { chosen, next, visits, words, topics, positions, .. } = self;
+        visits.clear();
+        let mut end = 0;
+        for (document, next) in (0..).zip(&mut *next) {
+            let tokens = std::mem::replace(next, end);
+            if tokens > 0 {
+                end += tokens;
+                visits.push(RowRun { row: document, end });
+            }
+        }
+        words.resize(end as usize, 0);
+        topics.resize(end as usize, T::new(0));
+        positions.resize(end as usize, 0);
+        for ((row, of_word), &chosen) in tokens.words().zip(&*chosen) {
+            for position in of_word.filter(|_| chosen) {
+                let next = &mut next[tokens.documents[position as usize] as usize];
+                let at = *next as usize;
+                *next += 1;
+                (words[at], topics[at], positions[at]) =
+                    (row, tokens.after[position as usize], position);
+            }
+        }
+    }
 }
 
 /// Cost of a row, in the units above: of loading and unloading it, and of scanning it for one
@@ -102,131 +205,13 @@ fn row_costs<T: TopicIndex>(rows: &Rows<T>, row: usize) -> (u64, u64) {
     (LOAD_ROW + loaded, 1 + topics / 16)
 }
 
-impl<T: TopicIndex> PartitionSampler<T> {
-    /// Chooses the words that are sampled by document: those for which that is cheaper, if together
-    /// they save more than loading the rows of their documents costs.
-    ///
-    /// INVARIANT: must run before each pass, as a pass leaves positions in `next` instead of
-    /// counts.
-    pub(super) fn choose_orders(&mut self, documents: &Rows<T>) {
-        let Self { by_document: ByDocument { chosen, next, .. }, visits, words, .. } = self;
-        chosen.clear();
-        let (mut start, mut saved) = (0, 0);
-        for &RowRun { row, end } in &*visits {
-            let tokens = u64::from(end - std::mem::replace(&mut start, end));
-            let (loaded, scanned) = row_costs(words, row as usize);
-            let (by_word, by_document) = (loaded + TOKEN_BY_WORD * tokens, scanned * tokens);
-            saved += by_word.saturating_sub(by_document);
-            chosen.push(by_document < by_word);
-        }
-        next.clear();
-        next.resize(documents.len(), 0);
-        self.count_tokens();
-        let ByDocument { chosen, next, .. } = &mut self.by_document;
-        let some = next.iter().enumerate().filter(|(_, tokens)| **tokens > 0);
-        let loaded: u64 = some.map(|(document, _)| row_costs(documents, document).0).sum();
-        if saved <= loaded {
-            chosen.fill(false);
-            next.fill(0);
-        }
-    }
-
-    /// Adds the chosen tokens of each document to `next`.
-    fn count_tokens(&mut self) {
-        let Self { by_document: ByDocument { chosen, next, .. }, visits, documents, .. } = self;
-        let mut start = 0;
-        for (&RowRun { end, .. }, &chosen) in visits.iter().zip(&*chosen) {
-            let tokens = std::mem::replace(&mut start, end) as usize..end as usize;
-            if chosen {
-                documents[tokens].iter().for_each(|&document| next[document as usize] += 1);
-            }
-        }
-    }
-
-    /// Samples the words in the chosen order: by word first, then by document. `again` is the pass.
-    pub(super) fn sample_in_chosen_order(&mut self, again: u8, cx: &mut SampleContext<'_, T>) {
-        self.segments.clear();
-        let mut start = 0;
-        for (&RowRun { row: word, end }, &chosen) in
-            self.visits.iter().zip(&self.by_document.chosen)
-        {
-            let start = std::mem::replace(&mut start, end);
-            if !chosen {
-                self.segments.push(Segment { range: 0, word, start, end });
-            }
-        }
-        if !self.segments.is_empty() {
-            self.sample_by_word(again, cx);
-        }
-        if self.segments.len() < self.visits.len() {
-            self.sample_by_document(again, cx);
-        }
-    }
-
-    /// Samples the chosen words, one visit per document.
-    fn sample_by_document(&mut self, again: u8, cx: &mut SampleContext<'_, T>) {
-        self.sort_by_document();
-        self.update_totals(cx.totals, cx.own.iter().copied());
-        let Self { by_document, totals, wave, after, .. } = self;
-        let ByDocument { scratch, visits, words, topics, positions, .. } = by_document;
-        let scratch = scratch.get_or_insert_with(|| FPlusDoc.scratch(cx.spec.topics() as usize));
-        let block = GridBlock {
-            // A random stream of its own: the words before have used that of `key`.
-            key: BlockKey { documents: cx.key.documents + 1, ..cx.key },
-            visits,
-            partner: words,
-            z: topics,
-            words: &mut self.words,
-            documents: cx.documents,
-            tables: None,
-        };
-        let context = Context { again, ..cx.spec.context(cx.round, totals, *wave) };
-        let outcome = FPlusDoc.sample(0, &context, scratch, Block::Grid(block));
-        for (topic, by) in outcome.totals {
-            cx.own[topic as usize] += by;
-        }
-        for (&position, &topic) in positions.iter().zip(&*topics) {
-            after[position as usize] = topic;
-        }
-    }
-
-    /// Sorts the chosen tokens by document with a counting sort; tokens of a document stay in
-    /// order.
-    fn sort_by_document(&mut self) {
-        let Self { by_document, visits, documents, after, .. } = self;
-        let ByDocument { chosen, next, visits: of_documents, words, topics, positions, .. } =
-            by_document;
-        of_documents.clear();
-        let mut end = 0;
-        for (document, next) in (0..).zip(&mut *next) {
-            let tokens = std::mem::replace(next, end);
-            if tokens > 0 {
-                end += tokens;
-                of_documents.push(RowRun { row: document, end });
-            }
-        }
-        words.resize(end as usize, 0);
-        topics.resize(end as usize, T::new(0));
-        positions.resize(end as usize, 0);
-        let mut start = 0;
-        for (&RowRun { row, end }, &chosen) in visits.iter().zip(&*chosen) {
-            let tokens = std::mem::replace(&mut start, end)..end;
-            for position in tokens.filter(|_| chosen) {
-                let next = &mut next[documents[position as usize] as usize];
-                let at = *next as usize;
-                *next += 1;
-                (words[at], topics[at], positions[at]) = (row, after[position as usize], position);
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use lda_core::counts::Density;
     use statrs::distribution::{ChiSquared, ContinuousCDF};
 
     use super::*;
+    use crate::partition_sampler::PartitionSampler;
     use crate::spec::{ModelSpec, Round};
     use crate::wire::RowCode;
 
@@ -340,10 +325,10 @@ mod tests {
                 sampler.choose_orders(owner.documents);
                 // All eight choices in turn.
                 sampler.by_document.chosen = (0..3).map(|word| sweep >> word & 1 == 1).collect();
-                sampler.after.clone_from(&sampler.before);
+                sampler.tokens.after.clone_from(&sampler.tokens.before);
                 for pass in 0..2 {
                     sampler.by_document.next.fill(0);
-                    sampler.count_tokens();
+                    sampler.by_document.count(&sampler.tokens);
                     sampler.sample_in_chosen_order(pass, owner);
                 }
             });

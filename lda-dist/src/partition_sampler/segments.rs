@@ -1,0 +1,100 @@
+//! Tokens that are sampled word by word, cut into segments: one word in one range of documents.
+
+use lda_core::counts::TopicIndex;
+use lda_core::layout::RowRun;
+
+use super::tokens::Tokens;
+
+/// Tokens of one word in one range of documents.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    /// Index of the document range.
+    range: u32,
+    /// Index of the word in the partition.
+    word: u32,
+    /// First token, counted in the order in which they were added.
+    start: u32,
+    /// End of the tokens, exclusive.
+    end: u32,
+}
+
+/// Segments in the order in which they are sampled, and copies of their tokens in that order.
+pub(super) struct Segments<T> {
+    segments: Vec<Segment>,
+    pub visits: Vec<RowRun>,
+    pub documents: Vec<u32>,
+    pub topics: Vec<T>,
+}
+
+impl<T: TopicIndex> Segments<T> {
+    pub fn new() -> Self {
+        Self { segments: Vec::new(), visits: Vec::new(), documents: Vec::new(), topics: Vec::new() }
+    }
+
+    /// Bytes allocated.
+    pub fn memory(&self) -> usize {
+        size_of::<Segment>() * self.segments.capacity()
+            + size_of::<RowRun>() * self.visits.capacity()
+            + size_of::<u32>() * self.documents.capacity()
+            + size_of::<T>() * self.topics.capacity()
+    }
+
+    /// Number of segments.
+    pub fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// Cuts the tokens of each word at the ends of document ranges: segments are ordered by range,
+    /// then by word.
+    pub fn cut_by_range(&mut self, tokens: &Tokens<T>, ends: &[u32]) {
+        self.segments.clear();
+        for (word, of_word) in tokens.words() {
+            let (mut start, end) = (of_word.start, of_word.end);
+            while start < end {
+                let documents = &tokens.documents[start as usize..end as usize];
+                let range = ends.partition_point(|&end| end <= documents[0]);
+                let len = documents.iter().take_while(|&&document| document < ends[range]).count();
+                let next = start + len as u32;
+                self.segments.push(Segment { range: range as u32, word, start, end: next });
+                start = next;
+            }
+        }
+        // The sort is stable: the words of a range stay in order.
+        self.segments.sort_by_key(|segment| segment.range);
+    }
+
+    /// One segment for each word that is not in `others`, whatever the documents.
+    pub fn take_words_except(&mut self, tokens: &Tokens<T>, others: &[bool]) {
+        self.segments.clear();
+        let these = tokens.words().zip(others).filter(|(_, is_other)| !**is_other);
+        self.segments.extend(these.map(|((word, of_word), _)| Segment {
+            range: 0,
+            word,
+            start: of_word.start,
+            end: of_word.end,
+        }));
+    }
+
+    /// Copies the tokens of all segments, with their topics after the last pass.
+    pub fn gather(&mut self, tokens: &Tokens<T>) {
+        self.visits.clear();
+        self.documents.clear();
+        self.topics.clear();
+        for &Segment { word, start, end, .. } in &self.segments {
+            let of_segment = start as usize..end as usize;
+            self.documents.extend_from_slice(&tokens.documents[of_segment.clone()]);
+            self.topics.extend_from_slice(&tokens.after[of_segment]);
+            self.visits.push(RowRun { row: word, end: self.topics.len() as u32 });
+        }
+    }
+
+    /// Writes the new topics of all segments back to the tokens.
+    pub fn scatter(&self, tokens: &mut Tokens<T>) {
+        let mut sampled = &self.topics[..];
+        for &Segment { start, end, .. } in &self.segments {
+            let (of_segment, rest) = sampled.split_at((end - start) as usize);
+            tokens.after[start as usize..end as usize].copy_from_slice(of_segment);
+            sampled = rest;
+        }
+    }
+}
