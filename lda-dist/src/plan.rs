@@ -29,7 +29,7 @@ pub(crate) fn routes<T: TopicIndex>(
     partition: u16,
     sizes: &[u32],
 ) -> Vec<Route> {
-    let words = shard.words(partition).len();
+    let words = shard.tokens().words(partition).len();
     match options.routing {
         _ if placement.is_hot(partition.into()) => vec![Route::Pull; words],
         Routing::Pull => vec![Route::Pull; words],

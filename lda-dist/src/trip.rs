@@ -145,7 +145,7 @@ impl<B: Deref<Target = [u8]> + From<Vec<u8>>> Trip<B> {
         shard: &Shard<T>,
         reply: &[u8],
     ) -> Result<(), AnswerError> {
-        let words = shard.words(self.partition).len();
+        let words = shard.tokens().words(self.partition).len();
         if reply.len() != words {
             return Err(AnswerError::Sizes { found: reply.len(), words });
         }

@@ -62,7 +62,7 @@ fn both() -> Both {
     server.end_round(JOIN, &mut gained).unwrap();
     let totals: Vec<u32> = gained.iter().map(|&total| total as u32).collect();
     server.begin_round(ROUND, &totals);
-    let words = shard.words(0).len();
+    let words = shard.tokens().words(0).len();
     Both { spec, placement, shard, server, totals, words }
 }
 
@@ -180,7 +180,7 @@ proptest! {
         let plan = both.shard.request(0, vec![Route::Push; both.words]);
         let topics = |shard: &Shard<u16>| {
             let mut topics = Vec::new();
-            shard.for_each(|_, _, topic| topics.push(topic));
+            shard.tokens().for_each(|_, _, topic| topics.push(topic));
             topics
         };
         let before = topics(&both.shard);

@@ -73,7 +73,7 @@ fn assignments<T: TopicIndex>(
         let Role::Worker(worker) = node else { continue };
         for shard in worker.shards() {
             let first = firsts[usize::from(shard.number())];
-            shard.for_each(|document, word, topic| {
+            shard.tokens().for_each(|document, word, topic| {
                 let at = &mut next[first + document as usize];
                 tokens[*at] = (word, topic);
                 *at += 1;

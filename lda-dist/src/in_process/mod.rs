@@ -256,7 +256,9 @@ impl<T: TopicIndex> InProcess<T> {
     /// Calls `f(document, word, topic)` for every token.
     pub fn for_each(&self, mut f: impl FnMut(u32, u32, u32)) {
         for (shard, &first) in self.shards.iter().zip(&self.firsts) {
-            shard.for_each(|document, word, topic| f(document + first as u32, word, topic));
+            shard
+                .tokens()
+                .for_each(|document, word, topic| f(document + first as u32, word, topic));
         }
     }
 
@@ -298,7 +300,7 @@ impl<T: TopicIndex> DocumentCounts for InProcess<T> {
         let mut row = Vec::new();
         for document in documents {
             let shard = self.firsts.partition_point(|&first| first <= document) - 1;
-            self.shards[shard].row(document - self.firsts[shard], &mut row);
+            self.shards[shard].tokens().row(document - self.firsts[shard], &mut row);
             visit(document, &row);
         }
     }

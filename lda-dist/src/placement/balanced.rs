@@ -1,98 +1,61 @@
 //! Placement of balanced words: words in partitions, partitions on servers.
 
-use super::costs::{self, DocumentCosts, Item};
+use super::costs::{DocumentCosts, Item};
 use super::split_rows::{HotWords, SliceMap};
-use super::{
-    Placement, PlacementError, WordStats, Workload, balance, check_sizes, group_by_partition,
-};
+use super::{Placement, balance, group_by_partition};
 
-impl Placement {
-    /// Places words by [balancing](super::Partitioner::Balanced) their estimated costs at several
-    /// times. There are at most as many partitions as words, and some more if words are
-    /// [hot](super). LDA* (section 4.2) uses only costs of the first epoch, one per word.
-    ///
-    /// # Errors
-    /// [`PlacementError`] if there are no servers, or fewer partitions or words than servers.
-    ///
-    /// ```
-    /// use lda_dist::placement::{Workload, DocumentLengths, Placement, PlacementError, WordStats};
-    ///
-    /// // All are equally frequent; the last two are in few documents, and will have few topics.
-    /// let words = WordStats::new(vec![100; 4], vec![90, 90, 9, 9])?;
-    /// let workload = Workload { topics: 1000, shards: 10, lengths: DocumentLengths::even(90, 400) };
-    /// let placement = Placement::balanced(&words, &workload, 2, 2)?;
-    /// let server = |word| placement.server(placement.partition(word));
-    /// assert!(server(0) != server(1) && server(2) != server(3));
-    /// # Ok::<(), PlacementError>(())
-    /// ```
-    pub fn balanced(
-        words: &WordStats,
-        workload: &Workload,
-        partitions: u32,
-        servers: u32,
-    ) -> Result<Self, PlacementError> {
-        let partitions = check_sizes(words.num_words(), partitions, servers)?;
-        let documents = DocumentCosts::new(workload, words);
-        let items = costs::of_words(words, workload, &documents, partitions);
-        let hot = HotWords::new(&items, &documents, words, workload.topics, partitions);
-        let words = CostedWords { items: &items, weights: words.tokens(), documents: &documents };
-        Ok(Self::balance_words(&words, partitions, servers, &hot))
+/// Places words in partitions, and these on servers. The words and the number of a partition do
+/// not depend on the number of servers. Hot words get partitions in addition to `partitions`.
+/// Any run of partitions has its share of the words' weights.
+pub(super) fn place_balanced(
+    words: &CostedWords<'_>,
+    partitions: u32,
+    servers: u32,
+    hot: &HotWords,
+) -> Placement {
+    let CostedWords { items, weights, documents } = *words;
+    let is_hot = |word: &u32| hot.words.binary_search(word).is_ok();
+    let others: Vec<u32> = (0..items.len() as u32).filter(|word| !is_hot(word)).collect();
+    let items_of =
+        |words: &[u32]| -> Vec<Item> { words.iter().map(|&word| items[word as usize]).collect() };
+    let hot_items: Vec<Item> =
+        items_of(&hot.words).into_iter().map(|item| item.all_pulled()).collect();
+    let other_items = items_of(&others);
+    let hot_bins = balance::balance(&hot_items, &NO_DOCUMENTS, &empty(hot.partitions));
+    let bins = balance::balance(&other_items, documents, &empty(partitions));
+    let slices = SliceMap::new(partitions, hot.partitions, hot.slices_on(servers));
+    let numbers = |words: &[u32], bins: &[u32], count: u32| {
+        let weights = words.iter().map(|&word| weights[word as usize]);
+        balance::number_evenly(&balance::bin_weights(weights, bins, count)).into_iter()
+    };
+    // Partition of each bin: hot and other bins are numbered evenly each, then interleaved.
+    let partition_of: Vec<u32> =
+        numbers(&others, &bins, partitions).map(|number| slices.whole(number)).collect();
+    let hot_partition_of: Vec<u32> =
+        numbers(&hot.words, &hot_bins, hot.partitions).map(|it| slices.hot(it)).collect();
+    let mut of_word = vec![0; items.len()];
+    for (&word, &bin) in hot.words.iter().zip(&hot_bins) {
+        of_word[word as usize] = hot_partition_of[bin as usize];
     }
-
-    /// Places words in partitions, and these on servers. The words and the number of a partition do
-    /// not depend on the number of servers. Hot words get partitions in addition to `partitions`.
-    /// Any run of partitions has its share of the words' weights.
-    pub(super) fn balance_words(
-        words: &CostedWords<'_>,
-        partitions: u32,
-        servers: u32,
-        hot: &HotWords,
-    ) -> Self {
-        let CostedWords { items, weights, documents } = *words;
-        let is_hot = |word: &u32| hot.words.binary_search(word).is_ok();
-        let others: Vec<u32> = (0..items.len() as u32).filter(|word| !is_hot(word)).collect();
-        let items_of = |words: &[u32]| -> Vec<Item> {
-            words.iter().map(|&word| items[word as usize]).collect()
-        };
-        let hot_items: Vec<Item> =
-            items_of(&hot.words).into_iter().map(|item| item.all_pulled()).collect();
-        let other_items = items_of(&others);
-        let hot_bins = balance::balance(&hot_items, &NO_DOCUMENTS, &empty(hot.partitions));
-        let bins = balance::balance(&other_items, documents, &empty(partitions));
-        let slices = SliceMap::new(partitions, hot.partitions, hot.slices_on(servers));
-        let numbers = |words: &[u32], bins: &[u32], count: u32| {
-            let weights = words.iter().map(|&word| weights[word as usize]);
-            balance::number_evenly(&balance::bin_weights(weights, bins, count)).into_iter()
-        };
-        // Partition of each bin: hot and other bins are numbered evenly each, then interleaved.
-        let partition_of: Vec<u32> =
-            numbers(&others, &bins, partitions).map(|number| slices.whole(number)).collect();
-        let hot_partition_of: Vec<u32> =
-            numbers(&hot.words, &hot_bins, hot.partitions).map(|it| slices.hot(it)).collect();
-        let mut of_word = vec![0; items.len()];
-        for (&word, &bin) in hot.words.iter().zip(&hot_bins) {
-            of_word[word as usize] = hot_partition_of[bin as usize];
-        }
-        for (&word, &bin) in others.iter().zip(&bins) {
-            of_word[word as usize] = partition_of[bin as usize];
-        }
-        let hot_sums = balance::bin_items(&hot_items, &hot_bins, &NO_DOCUMENTS, hot.partitions);
-        let sums = balance::bin_items(&other_items, &bins, documents, partitions);
-        let of_slice = place_slices(
-            &slices,
-            servers,
-            hot_partition_of.iter().copied().zip(hot_sums),
-            &partition_of,
-            &sums,
-        );
-        let (grouped, starts) = group_by_partition(of_word, partitions + hot.partitions);
-        Self {
-            grouped: Some(grouped),
-            starts,
-            servers: of_slice,
-            num_servers: servers,
-            cut: slices,
-        }
+    for (&word, &bin) in others.iter().zip(&bins) {
+        of_word[word as usize] = partition_of[bin as usize];
+    }
+    let hot_sums = balance::bin_items(&hot_items, &hot_bins, &NO_DOCUMENTS, hot.partitions);
+    let sums = balance::bin_items(&other_items, &bins, documents, partitions);
+    let of_slice = place_slices(
+        &slices,
+        servers,
+        hot_partition_of.iter().copied().zip(hot_sums),
+        &partition_of,
+        &sums,
+    );
+    let (grouped, starts) = group_by_partition(of_word, partitions + hot.partitions);
+    Placement {
+        grouped: Some(grouped),
+        starts,
+        servers: of_slice,
+        num_servers: servers,
+        cut: slices,
     }
 }
 
@@ -144,8 +107,8 @@ fn place_slices(
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::DocumentLengths;
     use super::super::word_stats::with_a_hot_word;
+    use super::super::{DocumentLengths, WordStats, Workload};
     use super::*;
 
     fn even(documents: u64, words: &WordStats) -> DocumentLengths {
@@ -222,7 +185,7 @@ mod tests {
         let mut items = [Item::of_bytes(10.0, 10.0); 7];
         items[0] = Item::of_bytes(0.0, 30.0);
         let hot = HotWords { words: vec![0], partitions: 1, slices: 2 };
-        let placement = Placement::balance_words(
+        let placement = place_balanced(
             &CostedWords { items: &items, weights: &[1; 7], documents: &NO_DOCUMENTS },
             6,
             3,

@@ -60,7 +60,7 @@ use std::ops::Range;
 
 use thiserror::Error;
 
-use balanced::CostedWords;
+use balanced::{CostedWords, place_balanced};
 use costs::{DocumentCosts, Item};
 use hashed::{mix, rendezvous};
 pub use lengths::DocumentLengths;
@@ -201,7 +201,7 @@ impl Placement {
                 let items: Vec<Item> = costs.iter().map(|&cost| Item::fixed(cost as f64)).collect();
                 let words =
                     CostedWords { items: &items, weights: costs, documents: &DocumentCosts::NONE };
-                return Ok(Self::balance_words(&words, partitions, servers, &HotWords::none()));
+                return Ok(place_balanced(&words, partitions, servers, &HotWords::none()));
             }
             Partitioner::SkewAware => {
                 let starts = equal_costs(costs, partitions, servers);
@@ -225,6 +225,38 @@ impl Placement {
         };
         let cut = SliceMap::new(homes.len() as u32, 0, 1);
         Ok(Self { grouped, starts, servers: homes, num_servers: servers, cut })
+    }
+
+    /// Places words by [balancing](Partitioner::Balanced) their estimated costs at several
+    /// times. There are at most as many partitions as words, and some more if words are
+    /// [hot](self). LDA* (section 4.2) uses only costs of the first epoch, one per word.
+    ///
+    /// # Errors
+    /// [`PlacementError`] if there are no servers, or fewer partitions or words than servers.
+    ///
+    /// ```
+    /// use lda_dist::placement::{Workload, DocumentLengths, Placement, PlacementError, WordStats};
+    ///
+    /// // All are equally frequent; the last two are in few documents, and will have few topics.
+    /// let words = WordStats::new(vec![100; 4], vec![90, 90, 9, 9])?;
+    /// let workload = Workload { topics: 1000, shards: 10, lengths: DocumentLengths::even(90, 400) };
+    /// let placement = Placement::balanced(&words, &workload, 2, 2)?;
+    /// let server = |word| placement.server(placement.partition(word));
+    /// assert!(server(0) != server(1) && server(2) != server(3));
+    /// # Ok::<(), PlacementError>(())
+    /// ```
+    pub fn balanced(
+        words: &WordStats,
+        workload: &Workload,
+        partitions: u32,
+        servers: u32,
+    ) -> Result<Self, PlacementError> {
+        let partitions = check_sizes(words.num_words(), partitions, servers)?;
+        let documents = DocumentCosts::new(workload, words);
+        let items = costs::of_words(words, workload, &documents, partitions);
+        let hot = HotWords::new(&items, &documents, words, workload.topics, partitions);
+        let words = CostedWords { items: &items, weights: words.tokens(), documents: &documents };
+        Ok(place_balanced(&words, partitions, servers, &hot))
     }
 
     /// Merges partitions that are on the same server, down to at most `partitions` of about equal

@@ -16,59 +16,45 @@
 //! [Long](Hybrid) documents are sampled by WarpLDA, if the run has any. Their words are always
 //! pulled.
 //!
-//! Memory per token: 4 bytes and its topic of 2 or 4 bytes; rows of C_d as in [`Rows`]; 16 bytes
+//! Memory per token: 4 bytes and its topic of 2 or 4 bytes; rows of C_d as in [`Rows`](lda_core::counts::Rows); 16 bytes
 //! per document; 8 bytes per word of the shard. Per token of a long document: 4 bytes and 2 + M
 //! topics, for M [proposals](Hybrid::mh_steps); no row.
 
-mod counts;
 mod error;
 mod long;
+mod own_counts;
 mod part;
-mod sampling;
 mod source;
+mod tokens;
+mod transfer;
 
-use std::collections::VecDeque;
-
-use lda_core::counts::{Density, Rows, TopicIndex};
+use lda_core::counts::TopicIndex;
+use lda_core::sampler::{BlockKey, Outcome};
 
 use crate::config::Hybrid;
+use crate::partition_sampler::{
+    NotInRow, PartitionSampler, RoundContext, SampleContext, SliceRows,
+};
 use crate::placement::Placement;
 use crate::request::{self, Kind, RequestHeader};
+use crate::route::{self, Route};
 use crate::spec::{ModelSpec, Round};
 use crate::sync::SyncMode;
-use crate::wire::RowCode;
+use crate::wire::{self, PushCode, RowCode};
 
 pub use error::{AnswerError, RestoreError, ShardError};
-use long::Long;
-use part::PartitionTokens;
-pub use sampling::{Plan, TransferStats};
+use own_counts::OwnCounts;
 pub use source::ShardDocuments;
-use source::{Source, Tokens, ranges};
+use source::Source;
+pub use tokens::ShardTokens;
+pub use transfer::{Plan, TransferStats};
 
 /// Part of the documents.
 #[derive(Debug)]
 pub struct Shard<T: TopicIndex> {
     number: u16,
-    /// Document at each place, and its inverse. Places order the short documents by range and
-    /// length, then the long ones.
-    documents: Vec<u32>,
-    places: Vec<u32>,
-    /// End of each range of short documents.
-    ends: Vec<u32>,
-    /// Tokens of each short document.
-    lengths: Vec<u32>,
-    parts: Vec<PartitionTokens<T>>,
-    /// C_d of the short documents.
-    rows: Rows<T>,
-    long: Long<T>,
-    /// Encoded size of each short document's row at the epoch's start.
-    sizes: Vec<u32>,
-    /// Counts by topic of the shard's tokens as they are in the totals of its round, and the
-    /// shard's changes that the totals do not contain yet.
-    counts: Vec<u32>,
-    own: Vec<i32>,
-    /// Parts of `own` that were pushed in each of the last rounds; later totals contain them.
-    recent: VecDeque<Vec<i32>>,
+    tokens: ShardTokens<T>,
+    own: OwnCounts,
 }
 
 impl<T: TopicIndex> Shard<T> {
@@ -96,93 +82,28 @@ impl<T: TopicIndex> Shard<T> {
             return Err(ShardError::Topics { topics, most });
         }
         assert_eq!(placement.num_words(), corpus.num_words(), "words of another vocabulary");
-        let source = Source { spec, placement, documents };
-        let (long, short): (Vec<u32>, Vec<u32>) =
-            (0..source.num_documents()).partition(|&local| hybrid.is_long(source.length(local)));
-        let short = ranges(&short, |local| source.length(local));
-        let long = ranges(&long, |local| source.length(local));
-        let order: Vec<u32> = short.concat();
-        let lengths = source.lengths(&order);
-        let Tokens { parts, long: long_ranges } = source.tokens::<T>(&order, &long)?;
-        let place = |partition: u16, word: u32| {
-            let words = &parts[usize::from(partition)].words;
-            words.binary_search(&word).expect("long documents' words are among them") as u32
-        };
-        let long_tokens = Long::new(hybrid, spec.topics(), parts.len(), long_ranges, place)?;
-        let ends = short.iter().scan(0, |end, range| {
-            *end += range.len() as u32;
-            Some(*end)
-        });
-        let order = [order, long.concat()].concat();
-        let mut places = vec![0; order.len()];
-        for (place, &local) in (0..).zip(&order) {
-            places[local as usize] = place;
-        }
-        let each = lengths.iter().map(|&length| u64::from(length));
-        let topics = spec.topics() as usize;
-        Rows::<T>::check(topics, each.clone(), Density::Auto)?;
-        let mut shard = Self {
-            number,
-            sizes: vec![0; lengths.len()],
-            rows: Rows::new(topics, each, Density::Auto)?,
-            counts: vec![0; topics],
-            own: vec![0; topics],
-            recent: VecDeque::new(),
-            documents: order,
-            places,
-            ends: ends.collect(),
-            lengths,
-            parts,
-            long: long_tokens,
-        };
-        shard.count(spec);
-        Ok(shard)
+        let tokens = ShardTokens::new(&Source { spec, placement, documents }, hybrid)?;
+        Ok(Self { number, own: own_counts(spec, &tokens), tokens })
     }
 
-    /// Number of tokens.
-    pub fn num_tokens(&self) -> usize {
-        self.num_short_tokens() + self.long.num_tokens()
-    }
-
-    fn num_short_tokens(&self) -> usize {
-        self.parts.iter().map(|part| part.topics.len()).sum()
+    /// Tokens, topics and counts.
+    pub fn tokens(&self) -> &ShardTokens<T> {
+        &self.tokens
     }
 
     /// Returns whether some documents are [long](Hybrid).
     pub fn has_long(&self) -> bool {
-        !self.long.is_empty()
+        !self.tokens.long.is_empty()
     }
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        let numbers =
-            [&self.documents, &self.places, &self.ends, &self.lengths, &self.sizes, &self.counts];
-        let parts: usize = self.parts.iter().map(PartitionTokens::memory).sum();
-        let rows = self.rows.memory() as usize;
-        let recent: usize = self.recent.iter().map(Vec::capacity).sum();
-        4 * (numbers.iter().map(|it| it.capacity()).sum::<usize>() + self.own.capacity() + recent)
-            + parts
-            + rows
-            + self.long.memory()
+        self.tokens.memory() + self.own.memory()
     }
 
     /// Number of the shard.
     pub fn number(&self) -> u16 {
         self.number
-    }
-
-    /// Number of documents.
-    pub fn num_documents(&self) -> usize {
-        self.documents.len()
-    }
-
-    /// Words of a partition that this shard has, ascending. Messages refer to them by their index
-    /// in this list.
-    ///
-    /// # Panics
-    /// If there is no such partition.
-    pub fn words(&self, partition: u16) -> &[u32] {
-        &self.parts[partition as usize].words
     }
 
     /// Writes the request with which this shard joins a slice: its words, and its counts of them.
@@ -201,7 +122,7 @@ impl<T: TopicIndex> Shard<T> {
         request::begin(Kind::Join, &header, to);
         let (partition, topics) = placement.slice(slice.into(), spec.topics());
         let partition = partition as u16;
-        let words = self.words(partition);
+        let words = self.tokens.words(partition);
         let places: Vec<(u32, u32)> =
             words.iter().map(|&word| (placement.position(word), 1)).collect();
         let all = placement.words(partition.into()).len() as u32;
@@ -209,7 +130,7 @@ impl<T: TopicIndex> Shard<T> {
             RowCode::new(all).encode(&places, to);
         }
         let mut part = Vec::new();
-        self.counts(partition, |_, row| RowCode::encode_part(row, &topics, &mut part, to));
+        self.tokens.counts(partition, |_, row| RowCode::encode_part(row, &topics, &mut part, to));
     }
 
     /// Header of a request of this shard.
@@ -226,37 +147,320 @@ impl<T: TopicIndex> Shard<T> {
     /// # Panics
     /// If `totals` does not have K entries.
     pub fn begin_round(&mut self, totals: &[u32], sync: SyncMode) -> Result<(), AnswerError> {
-        assert_eq!(totals.len(), self.counts.len(), "one total per topic");
-        let both = self.own.iter().zip(self.long.untold());
-        let mut told: Vec<i32> = both.map(|(own, untold)| own - untold).collect();
-        for before in &self.recent {
-            told.iter_mut().zip(before).for_each(|(told, before)| *told -= before);
-        }
-        self.recent.push_back(told);
-        let seen = sync.own_updates_seen(self.recent.len());
-        for known in self.recent.drain(..seen) {
-            let both = self.counts.iter_mut().zip(&mut self.own);
-            for ((count, own), known) in both.zip(known) {
-                *count = count.checked_add_signed(known).expect("as many as its tokens");
-                *own -= known;
-            }
-        }
-        match self.counts.iter().zip(totals).position(|(count, total)| count > total) {
-            Some(topic) => Err(AnswerError::Total { topic: topic as u32 }),
-            None => Ok(()),
-        }
+        self.own.begin_round(self.tokens.long.untold(), totals, sync)
     }
 
     /// Starts an epoch: sorts each row of C_d by topic, so that results do not depend on the order
     /// in which the row was changed, and measures the rows' encoded sizes.
     pub fn begin_epoch(&mut self, spec: &ModelSpec) {
-        let code = RowCode::new(spec.topics());
-        let mut row = Vec::new();
-        for document in 0..self.lengths.len() {
-            self.row_at(document, &mut row);
-            self.rows.write(document, row.iter().copied());
-            self.sizes[document] = code.size(&row) as u32;
+        self.tokens.begin_epoch(spec);
+    }
+
+    /// Restores the state that [`ShardTokens::topics`] returned, between two epochs.
+    ///
+    /// # Errors
+    /// [`RestoreError`]; then nothing has changed.
+    pub fn restore(&mut self, spec: &ModelSpec, topics: &[T]) -> Result<(), RestoreError> {
+        self.tokens.restore(spec, topics)?;
+        self.own = own_counts(spec, &self.tokens);
+        Ok(())
+    }
+
+    /// Chooses the route of each of a partition's words, given the encoded sizes of their rows.
+    /// Documents with more than `max_pushed_len` tokens are not pushed, nor are long ones. The
+    /// result does not depend on the partitions that were sampled earlier in this epoch.
+    ///
+    /// # Panics
+    /// If there is no such partition, or if there is not one size per word.
+    pub fn routes(&self, partition: u16, pulled: &[u32], max_pushed_len: u32) -> Vec<Route> {
+        let ShardTokens { long, parts, lengths, sizes, .. } = &self.tokens;
+        let part = &parts[partition as usize];
+        assert_eq!(pulled.len(), part.words.len(), "a size a word");
+        let long = long.tokens_by_place(partition, part.words.len());
+        // An encoded delta is no longer than the row, and than a few bytes per token.
+        let both = |(at, &row): (usize, &u32)| {
+            row.saturating_add(row.min(2 * (part.range(at).len() as u32 + long[at])))
+        };
+        let pulled: Vec<u32> = pulled.iter().enumerate().map(both).collect();
+        // One more document stands for all long ones.
+        let of_warp = lengths.len() as u32;
+        let (mut starts, mut of_words, mut tokens) = (vec![0], Vec::new(), Vec::new());
+        for (at, &long) in long.iter().enumerate() {
+            for run in part.documents[part.range(at)].chunk_by(|a, b| a == b) {
+                of_words.push(run[0]);
+                tokens.push(run.len() as u32);
+            }
+            if long > 0 {
+                of_words.push(of_warp);
+                tokens.push(long);
+            }
+            starts.push(of_words.len());
         }
-        self.rows.adapt();
+        let short = lengths.iter().zip(sizes).map(|(&length, &row)| route::Document {
+            row,
+            token_bits: route::token_bits(length),
+            may_be_pushed: length <= max_pushed_len,
+        });
+        let stays = route::Document { row: 0, token_bits: 0, may_be_pushed: false };
+        let documents: Vec<route::Document> = short.chain([stays]).collect();
+        let words = route::Words {
+            starts: &starts,
+            documents: &of_words,
+            tokens: &tokens,
+            pulled: &pulled,
+        };
+        route::route(&words, &documents)
+    }
+
+    /// Makes the plan of a partition. It contains the documents to push, with their current topics
+    /// and rows of C_d.
+    ///
+    /// # Panics
+    /// If there is no such partition, if there is not one route per word, or if a word of a long
+    /// document is pushed.
+    pub fn request(&self, partition: u16, routes: Vec<Route>) -> Plan {
+        let part = &self.tokens.parts[partition as usize];
+        assert_eq!(routes.len(), part.words.len(), "a route a word");
+        let mut of_long = self.tokens.long.places(partition);
+        assert!(of_long.all(|at| routes[at as usize] == Route::Pull), "WarpLDA wants whole rows");
+        // (document, index of the word, token): a word's tokens ascend, so an unstable sort keeps
+        // them in order.
+        let mut pushed: Vec<(u32, u32, u32)> = Vec::new();
+        for (at, _) in routes.iter().enumerate().filter(|(_, route)| **route == Route::Push) {
+            let tokens = part.range(at);
+            pushed.extend(tokens.map(|token| (part.documents[token], at as u32, token as u32)));
+        }
+        pushed.sort_unstable();
+        let documents = pushed.chunk_by(|a, b| a.0 == b.0).map(|run| {
+            let mut document = wire::Document::default();
+            self.tokens.row_at(run[0].0 as usize, &mut document.row);
+            let topic = |token: u32| part.topics[token as usize].get();
+            document.tokens.extend(run.iter().map(|&(_, word, token)| (word, topic(token))));
+            document
+        });
+        let documents = documents.collect();
+        let places = pushed.iter().map(|&(_, _, token)| token).collect();
+        Plan { routes, pushed: documents, places }
+    }
+
+    /// Starts an epoch's sampling with WarpLDA's pass over the long documents, before any partition
+    /// is sampled.
+    pub(crate) fn sample_documents(
+        &mut self,
+        sampler: &mut PartitionSampler<T>,
+        round: &RoundContext<'_>,
+    ) {
+        let RoundContext { spec, round, totals, .. } = *round;
+        let Self { tokens: ShardTokens { long, .. }, own, number } = self;
+        if long.is_empty() {
+            return;
+        }
+        // The totals leave out the shard's own changes so far, which depend on when answers to
+        // other partitions arrived.
+        sampler.run_warp_pass(spec, round, totals, std::iter::repeat(0), |context, scratch, _| {
+            let key = BlockKey { shard: *number, documents: 0, words: 0 };
+            long.sample_documents(key, 0, context, scratch, |outcome| own.add(outcome));
+        });
+    }
+
+    /// Samples the tokens of pulled words: those of long documents first, then the others, each as
+    /// often as `round` says. The rows are those of the round's start, in slices by topic. The
+    /// delta of each pulled word is appended to the slices, in the order of words.
+    ///
+    /// # Errors
+    /// [`AnswerError`]; then nothing has changed.
+    ///
+    /// # Panics
+    /// If `plan` is for another partition.
+    pub(crate) fn sample(
+        &mut self,
+        sampler: &mut PartitionSampler<T>,
+        round: &RoundContext<'_>,
+        partition: u16,
+        plan: &Plan,
+        slices: &mut [SliceRows<'_>],
+    ) -> Result<TransferStats, AnswerError> {
+        self.add_pulled_words(sampler, partition, plan, slices)?;
+        let key = BlockKey { shard: self.number, documents: 0, words: partition };
+        if sampler.has_long() {
+            self.sample_long(sampler, round, key, plan);
+        }
+        let RoundContext { spec, round, totals, passes } = *round;
+        let ShardTokens { rows: documents, ends, parts, .. } = &mut self.tokens;
+        let own = &mut self.own.changes;
+        let mut context = SampleContext { spec, round, key, totals, own, documents };
+        sampler.sample(ends, passes, &mut context);
+        let part = &mut parts[partition as usize];
+        let mut topics = sampler.topics();
+        for at in plan.pulled() {
+            let range = part.range(at);
+            let (of_word, rest) = topics.split_at(range.len());
+            part.topics[range].copy_from_slice(of_word);
+            topics = rest;
+        }
+        let pulled = sampler.entries() as u64;
+        let mut moved = TransferStats { pulled, ..TransferStats::default() };
+        let mut part = Vec::new();
+        sampler.for_each_delta(|_, delta| {
+            moved.rows += 1;
+            moved.deltas += delta.len() as u64;
+            for SliceRows { topics, deltas, .. } in &mut *slices {
+                RowCode::encode_part(delta, topics, &mut part, deltas);
+            }
+        });
+        Ok(moved)
+    }
+
+    /// Passes the rows and tokens of the pulled words to the sampler.
+    fn add_pulled_words(
+        &self,
+        sampler: &mut PartitionSampler<T>,
+        partition: u16,
+        plan: &Plan,
+        slices: &mut [SliceRows<'_>],
+    ) -> Result<(), AnswerError> {
+        let ShardTokens { parts, long, .. } = &self.tokens;
+        let part = &parts[partition as usize];
+        let mut walk = long.walk(partition);
+        sampler.clear();
+        for at in plan.pulled() {
+            let range = part.range(at);
+            long.known(&mut walk, partition, at as u32, |known| sampler.add_long_tokens(known));
+            let documents = part.documents[range.clone()].iter().copied();
+            let tokens = documents.zip(part.topics[range].iter().copied());
+            let laid = sampler.add_sliced_word(slices, tokens)?;
+            laid.map_err(|NotInRow| AnswerError::Row { word: part.words[at] })?;
+        }
+        let rest: usize = slices.iter().map(|slice| slice.rows.len()).sum();
+        if rest > 0 { Err(AnswerError::Rest { bytes: rest }) } else { Ok(()) }
+    }
+
+    /// Samples the long documents' tokens of pulled words: WarpLDA's pass over words, and before
+    /// each repeated one a pass over documents.
+    fn sample_long(
+        &mut self,
+        sampler: &mut PartitionSampler<T>,
+        round: &RoundContext<'_>,
+        key: BlockKey,
+        plan: &Plan,
+    ) {
+        let RoundContext { spec, round, totals, passes } = *round;
+        let Self { tokens: ShardTokens { long, parts, .. }, own, .. } = self;
+        let partition = key.words;
+        // Index of each pulled word's row in the sampler.
+        let mut row = vec![0; parts[partition as usize].words.len()];
+        plan.pulled().zip(0..).for_each(|(at, pulled)| row[at] = pulled);
+        for again in 0..passes {
+            if again > 0 {
+                let mut outcomes = Vec::new();
+                let own_now = own.changes.iter().copied();
+                sampler.run_warp_pass(spec, round, totals, own_now, |context, scratch, _| {
+                    let each = |outcome| outcomes.push(outcome);
+                    long.sample_documents(key, again, context, scratch, each);
+                });
+                outcomes.into_iter().for_each(|outcome| own.add(outcome));
+                sampler.invalidate_rows();
+            }
+            let mut outcome = Outcome::default();
+            let own_now = own.changes.iter().copied();
+            sampler.run_warp_pass(spec, round, totals, own_now, |context, scratch, rows| {
+                outcome = long.sample_words(key, again, context, scratch, rows, &row);
+            });
+            own.add(outcome);
+        }
+        let mut walk = long.walk(partition);
+        for at in plan.pulled() {
+            long.topics(&mut walk, partition, at as u32, |topic| sampler.push_long_topic(topic));
+        }
+        long.told(partition);
+    }
+
+    /// Accepts the new topics of pushed tokens.
+    ///
+    /// # Errors
+    /// [`AnswerError`]; then nothing has changed.
+    ///
+    /// # Panics
+    /// If `plan` is for another partition.
+    pub fn answered(
+        &mut self,
+        code: PushCode,
+        partition: u16,
+        plan: &Plan,
+        answer: &[u8],
+    ) -> Result<(), AnswerError> {
+        let mut topics = Vec::new();
+        code.decode_answer(&plan.pushed, answer, &mut topics)?;
+        let Self { tokens: ShardTokens { parts, rows, .. }, own, .. } = self;
+        let part = &mut parts[partition as usize];
+        for (&token, &topic) in plan.places.iter().zip(&topics) {
+            let old = part.topics[token as usize].get();
+            if old != topic {
+                let document = part.documents[token as usize] as usize;
+                rows.decrement(document, old);
+                rows.increment(document, topic);
+                own.changes[old as usize] -= 1;
+                own.changes[topic as usize] += 1;
+                part.topics[token as usize] = T::new(topic);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A shard's part of C_k, as servers know it after they have counted its tokens.
+fn own_counts<T: TopicIndex>(spec: &ModelSpec, tokens: &ShardTokens<T>) -> OwnCounts {
+    let mut counts = vec![0; spec.topics() as usize];
+    tokens.for_each_topic(|topic| counts[topic as usize] += 1);
+    OwnCounts::new(counts)
+}
+
+#[cfg(test)]
+mod tests {
+    use lda_core::Corpus;
+
+    use super::*;
+    use crate::placement::Partitioner;
+
+    #[test]
+    fn when_an_answer_comes_does_not_matter() {
+        // The first document has the words of the first partition, the second those of the second.
+        let long: Vec<u32> = (0..400).map(|at| at % 10).collect();
+        let short: Vec<u32> = (0..300).map(|at| 10 + at % 10).collect();
+        let corpus = Corpus::from_tokens([long, short]).unwrap();
+        let spec = ModelSpec::new(5, 20, 0.1.into(), 0.01, 4).unwrap();
+        let placement = Placement::new(Partitioner::Range, &[1; 20], 2, 1).unwrap();
+        let hybrid = Hybrid { short_length: 300, mh_steps: 2 };
+        let round = Round { epoch: 1, number: 0, attempt: 0 };
+        let run = |is_early: bool| {
+            let documents = ShardDocuments { corpus: &corpus, range: 0..2, first: 0 };
+            let mut shard = Shard::<u16>::new(&spec, hybrid, &placement, 0, documents).unwrap();
+            // Makes proposals differ from the topics.
+            let mut kept = shard.tokens.topics();
+            let of_long = kept[300..].iter_mut().enumerate();
+            of_long.filter(|(at, _)| at % 3 > 0).for_each(|(at, topic)| *topic = (at % 5) as u16);
+            shard.restore(&spec, &kept).unwrap();
+            let totals = shard.own.counts.clone();
+            let mut sampler = PartitionSampler::new(spec.topics());
+            // Words of the long document are pulled at any cost.
+            assert_eq!(shard.routes(0, &[u32::MAX / 2; 10], 1000), [Route::Pull; 10]);
+            let routes = shard.routes(1, &[u32::MAX / 2; 10], 1000);
+            assert_eq!(routes, [Route::Push; 10]);
+            let plan = shard.request(1, routes);
+            let code = PushCode::new(spec.topics(), 10, 1000);
+            let mut answer = Vec::new();
+            code.encode_answer(&plan.pushed, &[0; 300], &mut answer);
+            shard.begin_round(&totals, SyncMode::Rounds { staleness: 0 }).unwrap();
+            if is_early {
+                shard.answered(code, 1, &plan, &answer).unwrap();
+            }
+            let context = RoundContext { spec: &spec, round, totals: &totals, passes: 1 };
+            shard.sample_documents(&mut sampler, &context);
+            if !is_early {
+                shard.answered(code, 1, &plan, &answer).unwrap();
+            }
+            (shard.tokens.topics(), shard.own)
+        };
+        assert_eq!(run(true), run(false));
     }
 }

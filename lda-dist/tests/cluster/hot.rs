@@ -136,7 +136,7 @@ fn deltas_that_do_not_sum_to_zero_end_the_run() {
     }
     let peer = setup.worker(0);
     let Some(Role::Worker(worker)) = world.program(peer) else { panic!("a worker") };
-    let words = worker.shards()[0].words(placement.partition(7) as u16).len();
+    let words = worker.shards()[0].tokens().words(placement.partition(7) as u16).len();
     world.with(server, |node, _| {
         let round = node.state().round;
         let mut body = Vec::new();

@@ -177,12 +177,12 @@ impl End {
             Role::Worker(worker) => {
                 for shard in worker.shards() {
                     let first = firsts[shard.number() as usize] as u32;
-                    shard.for_each(|document, word, topic| {
+                    shard.tokens().for_each(|document, word, topic| {
                         self.tokens.push((document + first, word, topic));
                     });
-                    for document in 0..shard.num_documents() {
+                    for document in 0..shard.tokens().num_documents() {
                         let mut row = Vec::new();
-                        shard.row(document, &mut row);
+                        shard.tokens().row(document, &mut row);
                         self.documents.push((document as u32 + first, row));
                     }
                 }

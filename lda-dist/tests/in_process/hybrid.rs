@@ -110,8 +110,8 @@ fn a_checkpoint_restores_a_shard() {
         };
         let (mut one, mut other) = (shard(4), shard(7));
         // Topics follow from the documents, not from the placement of words.
-        assert_eq!(one.topics(), other.topics());
-        let (tokens, kept) = (one.num_tokens(), one.topics());
+        assert_eq!(one.tokens().topics(), other.tokens().topics());
+        let (tokens, kept) = (one.tokens().num_tokens(), one.tokens().topics());
         let is_long = |length: &u64| *length > u64::from(hybrid.short_length);
         let long: u64 = (5..35).map(|d| corpus.doc_length(d)).filter(is_long).sum();
         assert!(one.has_long() && long > 0);
@@ -119,15 +119,18 @@ fn a_checkpoint_restores_a_shard() {
         let changed: Vec<u16> = (0..).zip(&kept).map(|(at, k)| (k + at % 5) % 12).collect();
         one.restore(&spec, &changed).unwrap();
         other.restore(&spec, &changed).unwrap();
-        assert_eq!(one.topics(), changed);
-        assert_eq!(other.topics(), changed);
-        assert_eq!(one.log_joint(&spec).to_bits(), other.log_joint(&spec).to_bits());
+        assert_eq!(one.tokens().topics(), changed);
+        assert_eq!(other.tokens().topics(), changed);
+        assert_eq!(
+            one.tokens().log_joint(&spec).to_bits(),
+            other.tokens().log_joint(&spec).to_bits()
+        );
         // Each row has the counts of the document's tokens.
         let mut rows = vec![vec![0u32; 12]; 30];
-        one.for_each(|document, _, topic| rows[document as usize][topic as usize] += 1);
+        one.tokens().for_each(|document, _, topic| rows[document as usize][topic as usize] += 1);
         for (document, counts) in rows.iter().enumerate() {
             let mut row = Vec::new();
-            one.row(document, &mut row);
+            one.tokens().row(document, &mut row);
             let expected: Vec<(u32, u32)> =
                 (0..).zip(counts.iter().copied()).filter(|entry| entry.1 > 0).collect();
             assert_eq!(row, expected);
@@ -137,7 +140,7 @@ fn a_checkpoint_restores_a_shard() {
         let mut beyond = kept.clone();
         *beyond.last_mut().unwrap() = 12;
         assert_eq!(one.restore(&spec, &beyond), Err(RestoreError::Topic { topic: 12 }));
-        assert_eq!(one.topics(), changed);
+        assert_eq!(one.tokens().topics(), changed);
     }
 }
 

@@ -250,9 +250,10 @@ impl<T: TopicIndex> Attempt<T> {
         }
         let mut stats = std::mem::take(&mut self.epoch_stats);
         if node.setup.evaluates(self.round.epoch) {
-            let part = |shard: &Shard<T>| (shard.number(), shard.log_joint(&node.setup.spec));
+            let part =
+                |shard: &Shard<T>| (shard.number(), shard.tokens().log_joint(&node.setup.spec));
             stats.parts = self.shards.iter().map(part).collect();
-            stats.non_zeros = self.shards.iter().map(Shard::non_zeros).sum();
+            stats.non_zeros = self.shards.iter().map(|shard| shard.tokens().non_zeros()).sum();
         }
         stats.memory = node.scratch.memory() + self.memory();
         Some(stats)

@@ -93,7 +93,7 @@ impl Snapshots {
         let mut left = BTreeSet::new();
         for shard in shards {
             let id = id(node.setup, shard, epoch);
-            writer.write(id.name(), encode(&id, &shard.topics()));
+            writer.write(id.name(), encode(&id, &shard.tokens().topics()));
             left.insert(id.name());
         }
         self.in_progress = Some(SnapshotsInProgress { epoch, left });

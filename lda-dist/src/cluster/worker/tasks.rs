@@ -51,7 +51,7 @@ impl TaskQueue {
         let mut by_position: Vec<(usize, PartitionTask)> = Vec::new();
         for (index, shard) in shards.iter().enumerate() {
             let group = group(options, placement, shard.number(), round.number);
-            let with_words = group.filter(|&partition| !shard.words(partition).is_empty());
+            let with_words = group.filter(|&partition| !shard.tokens().words(partition).is_empty());
             let task = |partition| PartitionTask { round, shard: index, partition };
             by_position.extend(with_words.map(task).enumerate());
         }

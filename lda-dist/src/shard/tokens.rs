@@ -1,26 +1,141 @@
-//! Topics of a shard's tokens, and the counts that follow from them.
+//! Tokens of a shard's documents: their words and topics, and the counts that follow from them.
 
-use lda_core::counts::TopicIndex;
+use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::prior::Alpha;
 use lda_core::special::{LnGammaRatio, ln_rising};
 
+use super::long::Long;
 use super::part::PartitionTokens;
-use super::{RestoreError, Shard};
+use super::source::{Source, Tokens, ranges};
+use super::{RestoreError, ShardError};
+use crate::config::Hybrid;
 use crate::spec::ModelSpec;
+use crate::wire::RowCode;
 
-impl<T: TopicIndex> Shard<T> {
-    /// Recounts the topics, from which the servers count too.
-    pub(super) fn count(&mut self, spec: &ModelSpec) {
-        self.counts.fill(0);
-        self.own.fill(0);
-        self.recent.clear();
-        self.long.told_all();
-        for topic in self.parts.iter().flat_map(|part| &part.topics) {
-            self.counts[topic.get() as usize] += 1;
+/// Tokens of a shard's documents, their topics and their rows of C_d.
+#[derive(Debug)]
+pub struct ShardTokens<T: TopicIndex> {
+    /// Document at each place, and its inverse. Places order the short documents by range and
+    /// length, then the long ones.
+    documents: Vec<u32>,
+    places: Vec<u32>,
+    /// End of each range of short documents.
+    pub(super) ends: Vec<u32>,
+    /// Tokens of each short document.
+    pub(super) lengths: Vec<u32>,
+    pub(super) parts: Vec<PartitionTokens<T>>,
+    /// C_d of the short documents.
+    pub(super) rows: Rows<T>,
+    pub(super) long: Long<T>,
+    /// Encoded size of each short document's row at the epoch's start.
+    pub(super) sizes: Vec<u32>,
+}
+
+impl<T: TopicIndex> ShardTokens<T> {
+    /// Tokens of a shard's documents, with their first topics.
+    pub(super) fn new(source: &Source<'_>, hybrid: Hybrid) -> Result<Self, ShardError> {
+        let spec = source.spec;
+        let (long, short): (Vec<u32>, Vec<u32>) =
+            (0..source.num_documents()).partition(|&local| hybrid.is_long(source.length(local)));
+        let short = ranges(&short, |local| source.length(local));
+        let long = ranges(&long, |local| source.length(local));
+        let order: Vec<u32> = short.concat();
+        let lengths = source.lengths(&order);
+        let Tokens { parts, long: long_ranges } = source.tokens::<T>(&order, &long)?;
+        let place = |partition: u16, word: u32| {
+            let words = &parts[usize::from(partition)].words;
+            words.binary_search(&word).expect("long documents' words are among them") as u32
+        };
+        let long_tokens = Long::new(hybrid, spec.topics(), parts.len(), long_ranges, place)?;
+        let ends = short.iter().scan(0, |end, range| {
+            *end += range.len() as u32;
+            Some(*end)
+        });
+        let order = [order, long.concat()].concat();
+        let mut places = vec![0; order.len()];
+        for (place, &local) in (0..).zip(&order) {
+            places[local as usize] = place;
         }
-        self.long.for_each(|_, _, _, topic| self.counts[topic as usize] += 1);
+        let each = lengths.iter().map(|&length| u64::from(length));
+        let topics = spec.topics() as usize;
+        Rows::<T>::check(topics, each.clone(), Density::Auto)?;
+        let mut tokens = Self {
+            sizes: vec![0; lengths.len()],
+            rows: Rows::new(topics, each, Density::Auto)?,
+            documents: order,
+            places,
+            ends: ends.collect(),
+            lengths,
+            parts,
+            long: long_tokens,
+        };
+        tokens.count(spec);
+        Ok(tokens)
+    }
+
+    /// Number of tokens.
+    pub fn num_tokens(&self) -> usize {
+        self.num_short_tokens() + self.long.num_tokens()
+    }
+
+    fn num_short_tokens(&self) -> usize {
+        self.parts.iter().map(|part| part.topics.len()).sum()
+    }
+
+    /// Returns whether some documents are [long](Hybrid).
+    pub fn has_long(&self) -> bool {
+        !self.long.is_empty()
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        let numbers = [&self.documents, &self.places, &self.ends, &self.lengths, &self.sizes];
+        let parts: usize = self.parts.iter().map(PartitionTokens::memory).sum();
+        let rows = self.rows.memory() as usize;
+        4 * numbers.iter().map(|it| it.capacity()).sum::<usize>()
+            + parts
+            + rows
+            + self.long.memory()
+    }
+
+    /// Number of documents.
+    pub fn num_documents(&self) -> usize {
+        self.documents.len()
+    }
+
+    /// Words of a partition that this shard has, ascending. Messages refer to them by their index
+    /// in this list.
+    ///
+    /// # Panics
+    /// If there is no such partition.
+    pub fn words(&self, partition: u16) -> &[u32] {
+        &self.parts[partition as usize].words
+    }
+
+    /// Starts an epoch: sorts each row of C_d by topic, so that results do not depend on the order
+    /// in which the row was changed, and measures the rows' encoded sizes.
+    pub(super) fn begin_epoch(&mut self, spec: &ModelSpec) {
+        let code = RowCode::new(spec.topics());
+        let mut row = Vec::new();
+        for document in 0..self.lengths.len() {
+            self.row_at(document, &mut row);
+            self.rows.write(document, row.iter().copied());
+            self.sizes[document] = code.size(&row) as u32;
+        }
+        self.rows.adapt();
+    }
+    /// Recounts the topics of documents, from which the servers count too.
+    fn count(&mut self, spec: &ModelSpec) {
+        self.long.told_all();
         self.count_documents();
         self.begin_epoch(spec);
+    }
+
+    /// Calls `f(topic)` for every token.
+    pub(super) fn for_each_topic(&self, mut f: impl FnMut(u32)) {
+        let of_short = self.parts.iter().flat_map(|part| &part.topics);
+        of_short.for_each(|topic| f(topic.get()));
+        self.long.for_each(|_, _, _, topic| f(topic));
     }
 
     /// (word, partition, place) of all words that the shard has, words ascending.
@@ -47,11 +162,12 @@ impl<T: TopicIndex> Shard<T> {
         topics
     }
 
-    /// Restores the state that [`topics`](Self::topics) returned, between two epochs.
-    ///
-    /// # Errors
-    /// [`RestoreError`]; then nothing has changed.
-    pub fn restore(&mut self, spec: &ModelSpec, mut topics: &[T]) -> Result<(), RestoreError> {
+    /// See [`Shard::restore`](super::Shard::restore).
+    pub(super) fn restore(
+        &mut self,
+        spec: &ModelSpec,
+        mut topics: &[T],
+    ) -> Result<(), RestoreError> {
         let (found, expected) = (topics.len(), self.num_values());
         if found != expected {
             return Err(RestoreError::Tokens { found, expected });
