@@ -137,10 +137,23 @@ fn read_with(
         }
         None => None,
     };
+    drop_unused_words(&mut corpus, note);
     if let Some(dates) = &args.dates {
         corpus = corpus.with_dates(dates)?;
     }
     Ok(Reading { corpus, options, vocabulary })
+}
+
+/// Removes words without a token from the vocabulary: the number of words is part of a model. Words
+/// without names stay, because their numbers are those of the file.
+fn drop_unused_words(corpus: &mut Corpus, note: &mut dyn FnMut(&str)) {
+    let words = corpus.num_words();
+    if corpus.vocabulary().is_some() && corpus.compact().len() < words {
+        let (left, gone) = (corpus.num_words(), words - corpus.num_words());
+        note(&format!(
+            "{gone} words of the vocabulary have no token and are left out: {left} words"
+        ));
+    }
 }
 
 /// Options of the reader.

@@ -1,8 +1,10 @@
 //! The Dirichlet priors: α over a document's topics, β over a topic's words.
 //!
 //! α is one number for all topics, or one number per topic; β is one number for all words. Both act
-//! as pseudo-counts: α_k = 0.1 weighs as much as a tenth of a token. A prior must be finite and
-//! above zero: with zero some topics could never be drawn, and lnΓ has a pole there.
+//! as pseudo-counts: α_k = 0.1 weighs as much as a tenth of a token. A prior must be above zero:
+//! with zero some topics could never be drawn, and lnΓ has a pole there. Samplers compute in single
+//! precision, so a prior and its sum must be in the range of `f32`: an infinite weight would give
+//! all tokens to one topic.
 //!
 //! The usual symmetric choice is α = 50/K and β = 0.01 (Griffiths & Steyvers 2004).
 
@@ -25,6 +27,14 @@ pub enum PriorError {
         /// The value.
         value: f64,
     },
+    /// A value beyond the range of `f32`, or so small that `f32` loses its digits.
+    #[error("{parameter} is {value}: give a number from 1.2e-38 to 3.4e38")]
+    OutOfRange {
+        /// Name of the value: `alpha`, `alpha[k]` (topic k) or `beta`.
+        parameter: Cow<'static, str>,
+        /// The value.
+        value: f64,
+    },
     /// The number of values of α differs from the number of topics.
     #[error("alpha has {found} values for {num_topics} topics: give one a topic, or one for all")]
     WrongLength {
@@ -33,8 +43,8 @@ pub enum PriorError {
         /// Number of topics K.
         num_topics: usize,
     },
-    /// The sum over topics or words is infinite, although each value is finite.
-    #[error("{parameter} summed over all {terms} entries overflows: give smaller values")]
+    /// The sum over topics or words is beyond the range of `f32`, although each value is within.
+    #[error("{parameter} summed over all {terms} entries is above 3.4e38: give smaller values")]
     SumOverflows {
         /// `alpha` or `beta`.
         parameter: &'static str,
@@ -110,8 +120,8 @@ impl Alpha {
     /// Checks that this is a valid prior for `num_topics` topics.
     ///
     /// # Errors
-    /// [`PriorError`] if a value is zero, negative, infinite or NaN, if there are not `num_topics`
-    /// values, or if their sum is infinite.
+    /// [`PriorError`] if a value is not above zero, if there are not `num_topics` values, or if a
+    /// value or their sum is out of the range of `f32`.
     pub fn check(&self, num_topics: usize) -> Result<(), PriorError> {
         match self {
             Self::Symmetric(alpha) => check_value(*alpha, || Cow::Borrowed("alpha"))?,
@@ -143,7 +153,7 @@ impl From<Vec<f64>> for Alpha {
 /// Checks that `beta` is a valid prior for a vocabulary of `num_words` words.
 ///
 /// # Errors
-/// [`PriorError`] if `beta` is not finite and above zero, or β̄ = V·β is not finite.
+/// [`PriorError`] if `beta` is not above zero, or if it or β̄ = V·β is out of the range of `f32`.
 ///
 /// ```
 /// use lda_core::prior::check_beta;
@@ -161,15 +171,18 @@ fn check_value(
     value: f64,
     parameter: impl FnOnce() -> Cow<'static, str>,
 ) -> Result<(), PriorError> {
-    if value.is_finite() && value > 0.0 {
-        Ok(())
-    } else {
+    if !(value.is_finite() && value > 0.0) {
         Err(PriorError::NotPositive { parameter: parameter(), value })
+    } else if !(value as f32).is_normal() {
+        Err(PriorError::OutOfRange { parameter: parameter(), value })
+    } else {
+        Ok(())
     }
 }
 
 fn check_sum(parameter: &'static str, sum: f64, terms: usize) -> Result<(), PriorError> {
-    if sum.is_finite() { Ok(()) } else { Err(PriorError::SumOverflows { parameter, terms }) }
+    let is_finite = (sum as f32).is_finite();
+    if is_finite { Ok(()) } else { Err(PriorError::SumOverflows { parameter, terms }) }
 }
 
 #[cfg(test)]
@@ -189,26 +202,32 @@ mod tests {
     }
 
     #[test]
-    fn rejects_a_wrong_length_and_an_infinite_sum() {
+    fn rejects_a_wrong_length_and_what_single_precision_cannot_hold() {
         assert_eq!(
             Alpha::PerTopic(vec![0.1; 3]).check(4),
             Err(PriorError::WrongLength { found: 3, num_topics: 4 })
         );
         assert_eq!(
-            Alpha::Symmetric(f64::MAX).check(2),
+            Alpha::Symmetric(2e38).check(2),
             Err(PriorError::SumOverflows { parameter: "alpha", terms: 2 })
         );
         assert_eq!(
-            check_beta(f64::MAX, 2),
+            check_beta(2e38, 2),
             Err(PriorError::SumOverflows { parameter: "beta", terms: 2 })
         );
+        for value in [1e39, f64::MAX, 1e-39, f64::from_bits(1)] {
+            let refused = Alpha::PerTopic(vec![0.1, value]).check(2).unwrap_err().to_string();
+            assert!(refused.starts_with("alpha[1] is ") && refused.contains("3.4e38"), "{refused}");
+            assert!(Alpha::Symmetric(value).check(1).is_err() && check_beta(value, 1).is_err());
+        }
     }
 
     #[test]
     fn accepts_the_smallest_prior_and_one_topic() {
-        assert_eq!(Alpha::Symmetric(f64::from_bits(1)).check(1), Ok(()));
+        assert_eq!(Alpha::Symmetric(f32::MIN_POSITIVE.into()).check(1), Ok(()));
+        assert_eq!(Alpha::Symmetric(f32::MAX.into()).check(1), Ok(()));
         assert_eq!(Alpha::PerTopic(vec![50.0]).check(1), Ok(()));
-        assert_eq!(check_beta(f64::MIN_POSITIVE, 1), Ok(()));
+        assert_eq!(check_beta(f32::MIN_POSITIVE.into(), 1), Ok(()));
     }
 
     #[test]

@@ -366,6 +366,21 @@ fn held_out_documents_stop_a_run_early() {
 }
 
 #[test]
+fn unused_words_of_the_vocabulary_are_not_in_the_model() {
+    let scratch = Scratch::with_corpus("unused-words");
+    let (pairs, body) = corpus();
+    scratch.write("wide.txt", &format!("{DOCUMENTS}\n{}\n{pairs}\n{body}", WORDS + 2));
+    scratch.write("more.txt", &(scratch.read("words.txt") + "absent\nmissing\n"));
+    let line = "--topics 2 --epochs 3 --topic-words";
+    scratch.succeed(&format!("docword.txt --vocabulary words.txt {line} all.csv"));
+    let output = scratch.train(&format!("wide.txt --vocabulary more.txt {line} wide.csv"));
+    let note = "2 words of the vocabulary have no token and are left out: 20 words";
+    assert!(stderr(&output).contains(note), "{}", stderr(&output));
+    let table = |name| scratch.read(name).lines().skip(1).map(String::from).collect::<Vec<_>>();
+    assert_eq!(table("wide.csv"), table("all.csv"));
+}
+
+#[test]
 fn held_out_documents_keep_their_numbers() {
     let scratch = Scratch::with_corpus("held-out");
     scratch.succeed(

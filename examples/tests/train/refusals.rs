@@ -12,6 +12,8 @@ fn wrong_usage_has_status_2() {
         ("--alpha -1", "--alpha"),
         ("--alpha nan", "--alpha"),
         ("--alpha 1,2,3 --topics 2", "alpha has 3 values for 2 topics"),
+        ("--alpha 1e39", "alpha is 1"),
+        ("--alpha 3e38 --topics 2", "alpha summed over all 2 entries is above 3.4e38"),
         ("--beta 0", "--beta"),
         ("--beta NaN", "--beta"),
         ("--beta inf", "--beta"),

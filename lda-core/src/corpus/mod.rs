@@ -79,26 +79,6 @@ struct Sequence {
     starts: Vec<u64>,
 }
 
-#[cfg(feature = "text")]
-impl Sequence {
-    fn retain(&mut self, new_ids: &[u32], dropped: u32) {
-        let (mut begin, mut end) = (0, 0);
-        for start in &mut self.starts[1..] {
-            for i in begin..*start as usize {
-                let word = new_ids[self.tokens[i] as usize];
-                if word != dropped {
-                    self.tokens[end] = word;
-                    end += 1;
-                }
-            }
-            begin = *start as usize;
-            *start = end as u64;
-        }
-        self.tokens.truncate(end);
-        assembly::shrink(&mut self.tokens);
-    }
-}
-
 /// Documents as bags of words.
 ///
 /// ```
@@ -240,65 +220,9 @@ impl Corpus {
         pairs + vocabulary + dates + sequence
     }
 
-    /// Drops the words for which `keep` is false with their tokens, and renumbers the others in the
-    /// same order, in place. Documents stay, even if they become empty.
-    #[cfg(feature = "text")]
-    fn retain_words(&mut self, keep: impl Fn(u32) -> bool) {
-        const DROPPED: u32 = u32::MAX;
-        let mut kept = 0;
-        let new_ids: Vec<u32> = (0..self.num_words)
-            .map(|word| {
-                if !keep(word) {
-                    return DROPPED;
-                }
-                kept += 1;
-                kept - 1
-            })
-            .collect();
-        let (mut begin, mut end) = (0, 0);
-        for offset in &mut self.offsets[1..] {
-            for i in begin..*offset as usize {
-                let word = new_ids[self.words[i] as usize];
-                if word != DROPPED {
-                    self.words[end] = word;
-                    self.counts[end] = self.counts[i];
-                    end += 1;
-                }
-            }
-            begin = *offset as usize;
-            *offset = end as u32;
-        }
-        self.words.truncate(end);
-        self.counts.truncate(end);
-        assembly::shrink(&mut self.words);
-        assembly::shrink(&mut self.counts);
-        self.num_words = kept;
-        self.num_tokens = self.counts.iter().map(|&count| u64::from(count)).sum();
-        if let Some(sequence) = &mut self.sequence {
-            sequence.retain(&new_ids, DROPPED);
-        }
-        if let Some(vocabulary) = &mut self.vocabulary {
-            *vocabulary = vocabulary.retain(|word| new_ids[word as usize] != DROPPED);
-        }
-    }
-
-    /// Number of words that never occur. Memory is O(pairs), also for a huge vocabulary.
+    /// Number of words that never occur.
     fn unused_words(&self) -> u64 {
-        // A bitmap of all words would exceed the pairs: sort the words instead.
-        let wide = self.num_words() / 64 > self.num_pairs() / 8;
-        let used = if wide {
-            let mut used: Vec<u32> = self.words.clone();
-            used.sort_unstable();
-            used.dedup();
-            used.len()
-        } else {
-            let mut seen = vec![0u64; self.num_words().div_ceil(64)];
-            for &word in &self.words {
-                seen[word as usize / 64] |= 1 << (word % 64);
-            }
-            seen.iter().map(|bits| bits.count_ones() as usize).sum()
-        };
-        (self.num_words() - used) as u64
+        (self.num_words() - self.used_words().len()) as u64
     }
 }
 

@@ -158,7 +158,6 @@ impl Vocabulary {
     }
 
     /// The words for which `keep` is true, in the same order.
-    #[cfg(any(feature = "text", test))]
     pub(super) fn retain(&self, mut keep: impl FnMut(u32) -> bool) -> Self {
         let mut kept = Self::new();
         for id in 0..self.ends.len() as u32 {

@@ -97,8 +97,8 @@ pub struct DocumentCompletion {
     pub documents: u64,
     /// Number of documents left out because they have fewer than 2 known tokens.
     pub skipped_documents: u64,
-    /// Number of tokens dropped, including those of skipped documents: tokens of words outside the
-    /// model's vocabulary or with probability 0 in every topic.
+    /// Number of tokens dropped, including those of skipped documents: tokens of words that the
+    /// model does not [know](Phi::knows).
     pub unknown_tokens: u64,
 }
 
@@ -112,7 +112,8 @@ impl DocumentCompletion {
 
 /// Estimates the held-out perplexity of a corpus by document completion.
 ///
-/// Word ids of the corpus are those of φ; ids beyond φ's vocabulary are unknown words.
+/// Word ids of the corpus are those of φ; words that φ does not [know](Phi::knows) are
+/// left out.
 ///
 /// # Errors
 /// [`CompletionError`], if α is invalid for φ's topics, `samples` is 0, a document is
@@ -222,7 +223,7 @@ impl Part {
 pub(super) fn known_tokens(document: Document<'_>, phi: &Phi) -> (Vec<u32>, u64) {
     let (mut tokens, mut unknown) = (Vec::new(), 0);
     for (&word, &count) in document.words.iter().zip(document.counts) {
-        if phi.supports(word) {
+        if phi.knows(word) {
             tokens.resize(tokens.len() + count as usize, word);
         } else {
             unknown += u64::from(count);

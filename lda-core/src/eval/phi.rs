@@ -55,14 +55,14 @@ pub enum PhiError {
 /// let phi = Phi::from_rows(&[[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])?;
 /// assert_eq!((phi.num_topics(), phi.num_words()), (2, 3));
 /// assert_eq!(phi.probability(1, 2), 0.6);
-/// assert!(!phi.supports(3));
+/// assert!(!phi.knows(3));
 /// # Ok::<(), lda_core::eval::PhiError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Phi {
     floors: Vec<f64>,
-    /// Whether any floor is above zero: then every word of the vocabulary may occur.
-    has_floor: bool,
+    /// Whether a word without an entry may still have a known probability: in a model of weights.
+    floors_are_weights: bool,
     /// `offsets[w]..offsets[w + 1]` are word w's entries, ascending by topic.
     offsets: Vec<usize>,
     topics: Vec<u32>,
@@ -97,7 +97,7 @@ impl Phi {
             rows.start_row(end);
             rows
         });
-        let mut phi = Self::with_floors(totals.iter().map(|total| beta / total).collect());
+        let mut phi = Self::with_floors(totals.iter().map(|total| beta / total).collect(), false);
         let entries = chunks.iter().map(|rows| rows.entries.len()).sum();
         phi.offsets.reserve_exact(num_words);
         phi.topics.reserve_exact(entries);
@@ -124,8 +124,10 @@ impl Phi {
         if let Some(counts) = model.counts() {
             return Self::from_counts(counts, counts.beta());
         }
-        let mut phi =
-            Self::with_floors((0..model.num_topics()).map(|topic| model.floor(topic)).collect());
+        let mut phi = Self::with_floors(
+            (0..model.num_topics()).map(|topic| model.floor(topic)).collect(),
+            model.knows_words_at_the_floor(),
+        );
         if let Some(weights) = model.weights() {
             phi.topics.reserve_exact(weights.num_entries());
             phi.excesses.reserve_exact(weights.num_entries());
@@ -159,7 +161,7 @@ impl Phi {
                 return Err(PhiError::NotAProbability { topic, word, value: row[word] });
             }
         }
-        let mut phi = Self::with_floors(vec![0.0; rows.len()]);
+        let mut phi = Self::with_floors(vec![0.0; rows.len()], false);
         for word in 0..num_words {
             for (topic, row) in rows.iter().enumerate() {
                 if row.as_ref()[word] > 0.0 {
@@ -171,10 +173,9 @@ impl Phi {
         Ok(phi)
     }
 
-    fn with_floors(floors: Vec<f64>) -> Self {
-        let has_floor = floors.iter().any(|&floor| floor > 0.0);
+    fn with_floors(floors: Vec<f64>, floors_are_weights: bool) -> Self {
         let (topics, excesses) = (Vec::new(), Vec::new());
-        Self { floors, has_floor, offsets: vec![0], topics, excesses }
+        Self { floors, floors_are_weights, offsets: vec![0], topics, excesses }
     }
 
     fn push(&mut self, topic: u32, excess: f64) {
@@ -206,9 +207,14 @@ impl Phi {
         self.floors[topic] + excess
     }
 
-    /// Whether any topic gives the word a probability above zero.
-    pub fn supports(&self, word: u32) -> bool {
-        (word as usize) < self.num_words() && (self.has_floor || !self.row(word).0.is_empty())
+    /// Whether the word is known: counted in training, or with a positive probability in a topic of
+    /// a model of weights.
+    ///
+    /// A word without a token has φ_kw = floor_k, which is largest in the topic with the fewest
+    /// tokens: it says nothing about the word.
+    pub fn knows(&self, word: u32) -> bool {
+        let is_there = (word as usize) < self.num_words();
+        is_there && (self.floors_are_weights || !self.row(word).0.is_empty())
     }
 
     /// floor_k by topic: the part of φ_kw that is the same for all words.
@@ -279,7 +285,7 @@ mod tests {
             }
             assert!((sum - 1.0).abs() < 1e-15);
         }
-        assert!(phi.supports(0) && phi.supports(3) && !phi.supports(4));
+        assert_eq!([0, 1, 2, 3, 4].map(|word| phi.knows(word)), [false, true, true, false, false]);
         assert_eq!(phi.row(1).0, [0, 2]);
         assert!(Phi::from_counts(&Words, 0.0).is_err());
     }
@@ -287,7 +293,7 @@ mod tests {
     #[test]
     fn a_word_without_probability_is_unknown() {
         let phi = Phi::from_rows(&[[0.5, 0.0, 0.5], [0.0, 0.0, 1.0]]).unwrap();
-        assert_eq!([0, 1, 2, 3].map(|word| phi.supports(word)), [true, false, true, false]);
+        assert_eq!([0, 1, 2, 3].map(|word| phi.knows(word)), [true, false, true, false]);
     }
 
     #[test]

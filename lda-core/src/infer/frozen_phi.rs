@@ -26,7 +26,8 @@ pub(super) struct FrozenPhi {
     prior_sums: Vec<f64>,
     /// Σ_k α_k excess_kw of each word as bits of an `f64`; computed on first use.
     word_sums: Vec<AtomicU64>,
-    has_floor: bool,
+    /// Whether a word without an entry may still have a known probability: in a model of weights.
+    floors_are_weights: bool,
     /// `alpha`, `floors` and `scales` in single precision.
     pub single: SinglePrecision,
     /// Never affects a result.
@@ -75,7 +76,7 @@ impl FrozenPhi {
         Self {
             prior_sums: prior_sums.collect(),
             even: alpha.first().copied().filter(|first| alpha.iter().all(|alpha| alpha == first)),
-            has_floor: floors.iter().any(|&floor| floor > 0.0),
+            floors_are_weights: model.knows_words_at_the_floor(),
             word_sums: (0..model.num_words()).map(|_| AtomicU64::new(UNKNOWN)).collect(),
             alpha,
             floors,
@@ -89,9 +90,10 @@ impl FrozenPhi {
         self.word_sums.len()
     }
 
-    /// Whether any topic gives the word a probability above zero.
-    pub fn supports<T, V>(&self, rows: &Rows<'_, T, V>, word: u32) -> bool {
-        (word as usize) < self.num_words() && (self.has_floor || !rows.word(word).0.is_empty())
+    /// Whether the model knows the word ([`TopicModel::knows`]).
+    pub fn knows<T, V>(&self, rows: &Rows<'_, T, V>, word: u32) -> bool {
+        let is_there = (word as usize) < self.num_words();
+        is_there && (self.floors_are_weights || !rows.word(word).0.is_empty())
     }
 
     /// Σ_k α_k floor_k.

@@ -161,7 +161,7 @@ impl RtLda {
         each_width!(&self.tables, tables => tables.num_topics())
     }
 
-    /// Vocabulary size V. Words with higher ids are unknown.
+    /// Vocabulary size V.
     pub fn num_words(&self) -> usize {
         each_width!(&self.tables, tables => tables.num_words())
     }
@@ -177,8 +177,8 @@ impl RtLda {
     }
 
     /// Infers the topics of a document, given as the words of its tokens. Their order decides among
-    /// local optima. Words not below [`num_words`](Self::num_words) are left out and counted. The θ
-    /// of a document without known words is the mean of the prior.
+    /// local optima. Words that the model does not [know](TopicModel::knows) are left out and
+    /// counted. The θ of a document without known words is the mean of the prior.
     ///
     /// The answer depends on model, options and words alone. The scratch grows to the longest
     /// document so far; then nothing is allocated.
@@ -208,16 +208,15 @@ impl RtLda {
         scratch: &'a mut RtScratch,
     ) -> Inferred<'a> {
         let RtScratch { row, tokens, counts } = scratch;
-        let known = self.num_words();
         let mut unknown = 0;
         tokens.clear();
-        for word in words {
-            if (word as usize) < known {
+        each_width!(&self.tables, tables => for word in words {
+            if tables.knows(word) {
                 tokens.push((word, 0));
             } else {
                 unknown += 1;
             }
-        }
+        });
         row.begin(self.num_topics());
         let sweeps = self.sweeps;
         let settled = each_width!(&self.tables, tables => {

@@ -144,7 +144,7 @@ enum Prepared {
 pub struct Answer {
     /// (topic, expected tokens), topics ascending; the expected tokens add up to `tokens`.
     pub counts: Vec<(u32, f64)>,
-    /// Tokens of known words: words of the model to which some topic gives a positive probability.
+    /// Tokens of [known](TopicModel::knows) words.
     pub tokens: u64,
     /// Tokens of unknown words, which were left out.
     pub unknown: u64,
@@ -322,9 +322,9 @@ pub struct Session<'a, M> {
 }
 
 impl<M: Deref<Target = TopicModel>> Session<'_, M> {
-    /// Infers the topics of a document, given as the words of its tokens. Words outside the model's
-    /// vocabulary, or with probability 0 in every topic, are counted and left out; a document
-    /// without known words gets the mean of the prior.
+    /// Infers the topics of a document, given as the words of its tokens. Words that the model does
+    /// not [know](TopicModel::knows) are counted and left out; a document without known words gets
+    /// the mean of the prior.
     pub fn infer(&mut self, words: impl IntoIterator<Item = u32>) -> Answer {
         let mut answer = Answer::default();
         self.infer_into(words, &mut answer);
@@ -392,7 +392,7 @@ impl<M: Deref<Target = TopicModel>> Session<'_, M> {
             known.clear();
             answer.unknown = 0;
             for word in words {
-                if frozen.supports(&rows, word) {
+                if frozen.knows(&rows, word) {
                     known.push(word);
                 } else {
                     answer.unknown += 1;

@@ -10,6 +10,7 @@ use crate::prior::Alpha;
 use crate::random::Xoshiro256PlusPlus;
 use crate::simd::Isa;
 use crate::special::digamma;
+use crate::train::Lda;
 
 fn counts(topics: usize, words: usize, seed: u64) -> TopicModel {
     let mut rng = Xoshiro256PlusPlus::from_seed(seed);
@@ -66,12 +67,14 @@ fn enumerated(model: &TopicModel, words: &[u32]) -> Vec<f64> {
 fn fold_in_samples_the_posterior() {
     for (model, words) in [
         (counts(3, 5, 1), &[0u32, 1, 1, 4][..]),
-        (counts(4, 5, 2), &[2, 2, 2]),
+        (counts(4, 5, 2), &[0, 0, 1, 2, 3, 4, 4]),
         (weights(3, 5, 3), &[1, 2, 3, 3]),
         // Few of the many topics have the words, so rows are searched.
         (counts(2, 4, 4), &[0, 1, 2, 3, 0, 1, 2, 3]),
     ] {
-        let expected = enumerated(&model, words);
+        let known: Vec<u32> = words.iter().copied().filter(|&word| model.knows(word)).collect();
+        assert!(known.len() > 1, "too few for a test");
+        let expected = enumerated(&model, &known);
         let samples = 200_000;
         let method = Method::FoldIn { burn_in: 100, samples };
         let inference = Inference::new(&model, method, 7).unwrap();
@@ -236,6 +239,21 @@ fn odd_documents_are_answered() {
     for method in [Method::FOLD_IN, Method::VARIATIONAL] {
         let answer = Inference::new(&model, method, 0).unwrap().session().infer([0, 1]);
         assert_eq!((answer.tokens, answer.unknown), (1, 1));
+    }
+}
+
+/// Such a word has its floor as φ in each topic, and would lead to the smallest topic.
+#[test]
+fn words_without_a_token_in_training_are_unknown() {
+    let corpus = Corpus::from_tokens([vec![0, 0, 1], vec![3, 3, 3, 3, 3, 3]]).unwrap();
+    let lda = Lda::topics(2).alpha(0.1).epochs(20).seed(1);
+    let model = lda.train(&corpus, ()).unwrap().model;
+    assert_eq!([0, 1, 2, 3, 4].map(|word| model.knows(word)), [true, true, false, true, false]);
+    for method in METHODS {
+        let inference = Inference::new(&model, method, 0).unwrap();
+        let answer = inference.session().infer([2; 8]);
+        assert_eq!((answer.tokens, answer.unknown, answer.counts.len()), (0, 8, 0), "{method:?}");
+        assert_eq!(inference.session().infer([0, 2, 3]).unknown, 1, "{method:?}");
     }
 }
 

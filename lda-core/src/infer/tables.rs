@@ -25,6 +25,8 @@ pub(super) struct Tables<T> {
     pub alpha: Vec<f32>,
     /// floor_k = β / (C_k + Vβ): φ_kw of every word without a token in topic k.
     pub floor: Vec<f32>,
+    /// Whether a word without an entry may still have a known probability: in a model of weights.
+    floors_are_weights: bool,
     /// V words and the end of the last row.
     words: Vec<Word>,
     /// Topics of each word, ascending; padded by [`LANES`] entries, so that a vector can be read at
@@ -73,10 +75,11 @@ impl<T: TopicIndex> Tables<T> {
             });
             places.push(Word { start, best });
         }
+        let floors_are_weights = model.knows_words_at_the_floor();
         places.push(Word { start: topics.len(), best: without_tokens });
         topics.resize(entries, T::default());
         phi.resize(entries, 0.0);
-        Self { alpha, floor, words: places, topics, phi }
+        Self { alpha, floor, floors_are_weights, words: places, topics, phi }
     }
 
     pub fn num_topics(&self) -> usize {
@@ -85,6 +88,14 @@ impl<T: TopicIndex> Tables<T> {
 
     pub fn num_words(&self) -> usize {
         self.words.len() - 1
+    }
+
+    /// Whether the model knows the word ([`TopicModel::knows`]).
+    #[inline]
+    pub fn knows(&self, word: u32) -> bool {
+        let word = word as usize;
+        let is_there = word < self.num_words();
+        is_there && (self.floors_are_weights || self.words[word].start < self.words[word + 1].start)
     }
 
     #[inline(always)]

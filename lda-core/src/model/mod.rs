@@ -198,6 +198,23 @@ impl TopicModel {
         }
     }
 
+    /// Whether the model knows a word: it was counted in training, or has a positive probability in
+    /// a topic of a model of weights. Inference and perplexity leave out all other words.
+    ///
+    /// A word of the vocabulary may have no token in training, for example because a filter has
+    /// removed it. Its φ_kw would be the [floor](Self::floor) of each topic, which is largest in the
+    /// topic with the fewest tokens and says nothing about the word.
+    pub fn knows(&self, word: u32) -> bool {
+        let is_there = (word as usize) < self.num_words();
+        is_there && (self.knows_words_at_the_floor() || !self.topics(word as usize).is_empty())
+    }
+
+    /// Whether a word without an entry may still have a known probability: in a model of weights
+    /// whose topics have floors, where the entries do not tell which words were trained.
+    pub(crate) fn knows_words_at_the_floor(&self) -> bool {
+        self.weights().is_some_and(|weights| weights.floors().iter().any(|&floor| floor > 0.0))
+    }
+
     /// Topics with an entry for `word`, ascending; in all others its φ_kw is their
     /// [floor](Self::floor).
     ///

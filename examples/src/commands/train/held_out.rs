@@ -6,7 +6,9 @@ use lda_core::corpus::{BuildError, CorpusBuilder};
 /// Splits a corpus into training and held-out documents. Both sides have all documents, those of the
 /// other side without tokens, so that document numbers stay the same in every output.
 ///
-/// Only the seed and the number of a document decide whether it is held out.
+/// Only the seed and the number of a document decide whether it is held out. Named words that no
+/// training document has leave both sides: a model cannot know them, and its number of words must not
+/// count them.
 ///
 /// # Errors
 /// [`BuildError::NoTokens`] if all tokens are on one side.
@@ -21,7 +23,17 @@ pub fn split(corpus: &Corpus, share: f64, seed: u64) -> Result<(Corpus, Corpus),
         sides.iter_mut().for_each(|side| side.push_date(*date));
     }
     let [train, held] = sides;
-    Ok((train.build()?, held.build()?))
+    let (mut train, mut held) = (train.build()?, held.build()?);
+    if corpus.vocabulary().is_some() {
+        let frequencies = train.word_frequencies();
+        let is_known = |word: u32| frequencies[word as usize] > 0;
+        train.retain_words(is_known);
+        held.retain_words(is_known);
+        if held.num_tokens() == 0 {
+            return Err(BuildError::NoTokens);
+        }
+    }
+    Ok((train, held))
 }
 
 /// Number of documents with tokens.
@@ -63,6 +75,19 @@ mod tests {
         // 200 expected, standard deviation 12.6.
         assert!((140..260).contains(&num_documents(&held)), "{}", num_documents(&held));
         assert_ne!(split(&corpus, 0.2, 4).unwrap().1, held);
+    }
+
+    #[test]
+    fn words_of_held_out_documents_alone_leave_both_sides() {
+        let texts = (0..100).map(|d| [format!("own{d}"), "shared".into()]);
+        let corpus = Corpus::from_words(texts).unwrap();
+        let (train, held) = split(&corpus, 0.2, 3).unwrap();
+        assert_eq!(train.num_words(), num_documents(&train) + 1);
+        assert_eq!(held.vocabulary(), train.vocabulary());
+        assert_eq!(held.num_tokens() as usize, num_documents(&held));
+        // Nothing that is left can be evaluated.
+        let corpus = Corpus::from_words((0..100).map(|d| [format!("own{d}")])).unwrap();
+        assert!(matches!(split(&corpus, 0.2, 3), Err(BuildError::NoTokens)));
     }
 
     #[test]
