@@ -170,7 +170,7 @@ impl Corpus {
         self.num_words = kept.len() as u32;
         self.num_tokens = self.counts.iter().map(|&count| u64::from(count)).sum();
         if let Some(sequence) = &mut self.sequence {
-            sequence.renumber(&new_id);
+            sequence.renumber(new_id);
         }
         if let Some(vocabulary) = &mut self.vocabulary {
             *vocabulary = vocabulary.retain(|word| new_id(word) != DROPPED);
