@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, ValueParser};
 use lda_core::Corpus;
+use lda_core::corpus::read::SkippedFile;
 use lda_core::corpus::{Format, ReadError, ReadOptions, ReadReport};
 use thiserror::Error;
 
@@ -50,11 +51,31 @@ pub enum ReadingError {
     #[error("{0}")]
     Usage(String),
     /// A file could not be read.
-    #[error(transparent)]
+    #[error("{}", with_option_names(.0))]
     Read(#[from] ReadError),
     /// No path was given, and there are no Rust sources to read instead.
     #[error(transparent)]
     Sources(#[from] SourcesError),
+}
+
+/// A message of the library, with its options named as on the command line.
+fn with_option_names(error: &ReadError) -> String {
+    const NAMES: [&str; 11] = [
+        "format",
+        "index_base",
+        "max_document_frequency",
+        "max_length",
+        "min_document_frequency",
+        "min_length",
+        "num_words",
+        "numbers",
+        "stop_words",
+        "strict",
+        "transpose",
+    ];
+    NAMES.iter().fold(error.to_string(), |message, name| {
+        message.replace(&format!("`{name}`"), &format!("--{}", name.replace('_', "-")))
+    })
 }
 
 /// A corpus and the options it was read with.
@@ -124,6 +145,7 @@ fn read_with(
 ) -> Result<Reading, ReadingError> {
     let (mut corpus, report) = Corpus::read_with_report(path, &options)?;
     note(&format!("{}: {report}", path.display()));
+    note_skipped(&report.skipped_files, note);
     check_fit(args, &report)?;
     let vocabulary = match &args.vocabulary {
         Some(vocabulary) => {
@@ -142,6 +164,15 @@ fn read_with(
         corpus = corpus.with_dates(dates)?;
     }
     Ok(Reading { corpus, options, vocabulary })
+}
+
+/// Lists the files that were skipped, the first ones by name.
+fn note_skipped(files: &[SkippedFile], note: &mut dyn FnMut(&str)) {
+    const NAMED: usize = 10;
+    files.iter().take(NAMED).for_each(|file| note(&format!("skipped {}", file.reason)));
+    if files.len() > NAMED {
+        note(&format!("skipped {} more files; --strict fails at the first", files.len() - NAMED));
+    }
 }
 
 /// Removes words without a token from the vocabulary: the number of words is part of a model. Words

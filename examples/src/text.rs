@@ -3,8 +3,9 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValuesParser, ValueParser};
 use lda_core::corpus::ReadError;
-use lda_core::corpus::read::{StopWords, TextOptions, read_vocabulary};
+use lda_core::corpus::read::{StopWords, TextOptions, WordRule, read_vocabulary};
 
 use crate::parsers::share;
 
@@ -14,7 +15,11 @@ pub struct WordArgs {
     /// Stop words to leave out: `english`, `none`, or a file with one word per line [default: english]
     #[arg(long, value_name = "LIST")]
     pub stop_words: Option<PathBuf>,
-    /// Minimum length of a word, in characters [default: 2]
+    /// Boundaries of words: those of Unicode (`unicode`), or white space alone (`whitespace`, for text
+    /// that is cut into words already, such as segmented Chinese, Japanese and Thai) [default: unicode]
+    #[arg(long, value_name = "RULE", value_parser = word_rule())]
+    pub words: Option<String>,
+    /// Minimum length of a word, in characters [default: 2; with --words whitespace: 1]
     #[arg(long, value_name = "N")]
     pub min_length: Option<u32>,
     /// Maximum length of a word, in characters [default: 64]
@@ -39,6 +44,9 @@ impl WordArgs {
         if let Some(list) = &self.stop_words {
             options.stop_words = stop_words(list);
         }
+        if self.words.as_deref() == Some("whitespace") {
+            (options.words, options.min_length) = (WordRule::Whitespace, 1);
+        }
         options.min_length = self.min_length.unwrap_or(options.min_length);
         options.max_length = self.max_length.unwrap_or(options.max_length);
         options.split_identifiers = self.split_identifiers;
@@ -53,11 +61,15 @@ impl WordArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Words of plain text")]
 #[command(mut_arg("min_length", |arg| {
-    arg.help("Minimum length of a word, in characters [default: 2; Rust sources: 3]")
+    arg.help(
+        "Minimum length of a word, in characters [default: 2; with --words whitespace: 1; Rust \
+         sources: 3]",
+    )
 }))]
 #[command(mut_arg("max_length", |arg| {
     arg.help("Maximum length of a word, in characters [default: 64; Rust sources: 32]")
 }))]
+#[command(mut_arg("words", |arg| arg.requires("path")))]
 #[command(mut_arg("split_identifiers", |arg| arg.requires("path")))]
 #[command(mut_arg("keep_case", |arg| arg.requires("path")))]
 #[command(mut_arg("numbers", |arg| arg.requires("path")))]
@@ -74,6 +86,9 @@ pub struct TextArgs {
     /// Extensions of the files to read in a directory, such as `md,txt` [default: all files]
     #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "path")]
     pub extensions: Vec<String>,
+    /// Fail at the first file of a directory that is no text, instead of skipping it
+    #[arg(long, requires = "path")]
+    pub strict: bool,
 }
 
 impl TextArgs {
@@ -85,24 +100,31 @@ impl TextArgs {
         options.max_document_frequency =
             self.max_document_frequency.unwrap_or(options.max_document_frequency);
         options.extensions.clone_from(&self.extensions);
+        options.strict = self.strict;
         options
     }
 
     /// The options by name, and whether each is given.
-    pub fn given(&self) -> [(&'static str, bool); 9] {
+    pub fn given(&self) -> [(&'static str, bool); 11] {
         let words = &self.words;
         [
             ("--stop-words", words.stop_words.is_some()),
             ("--min-document-frequency", self.min_document_frequency.is_some()),
             ("--max-document-frequency", self.max_document_frequency.is_some()),
+            ("--words", words.words.is_some()),
             ("--min-length", words.min_length.is_some()),
             ("--max-length", words.max_length.is_some()),
             ("--split-identifiers", words.split_identifiers),
             ("--keep-case", words.keep_case),
             ("--numbers", words.numbers),
             ("--extensions", !self.extensions.is_empty()),
+            ("--strict", self.strict),
         ]
     }
+}
+
+fn word_rule() -> ValueParser {
+    PossibleValuesParser::new(["unicode", "whitespace"]).into()
 }
 
 /// The stop words that the value of `--stop-words` names.
@@ -151,7 +173,7 @@ mod tests {
     fn every_option_arrives() {
         let line = "in --stop-words none --min-length 3 --max-length 9 --split-identifiers \
             --keep-case --numbers --min-document-frequency 4 --max-document-frequency 0.5 \
-            --extensions md,txt";
+            --extensions md,txt --words whitespace --strict";
         let Line { path, text } = parse(line).unwrap();
         assert_eq!(path, Some(PathBuf::from("in")));
         assert!(text.given().iter().all(|(_, given)| *given));
@@ -161,12 +183,23 @@ mod tests {
         (expected.split_identifiers, expected.lowercase, expected.numbers) = (true, false, true);
         (expected.min_document_frequency, expected.max_document_frequency) = (4, 0.5);
         expected.extensions = vec!["md".to_owned(), "txt".to_owned()];
+        (expected.words, expected.strict) = (WordRule::Whitespace, true);
         assert_eq!(text.options(), expected);
+        // Text that is cut already has words of one character.
+        let segmented = parse("in --words whitespace").unwrap().text.options();
+        assert_eq!((segmented.words, segmented.min_length), (WordRule::Whitespace, 1));
     }
 
     #[test]
     fn options_of_a_path_need_a_path() {
-        for option in ["--split-identifiers", "--keep-case", "--numbers", "--extensions md"] {
+        for option in [
+            "--split-identifiers",
+            "--keep-case",
+            "--numbers",
+            "--extensions md",
+            "--words unicode",
+            "--strict",
+        ] {
             assert!(parse(option).is_err() && parse(&format!("in {option}")).is_ok(), "{option}");
         }
         assert!(parse("--min-length 3").is_ok());

@@ -266,12 +266,66 @@ fn a_directory_is_read_in_order() {
     options.text.extensions = vec!["md".to_owned()];
     assert_eq!(read(&options).0, ["third"]);
 
-    folder.file("sub/bad.md", b"fine\n\xff");
+    options.text.extensions = vec![".md".to_owned()];
+    assert_eq!(read(&options).0, ["third"]);
+
+    options.text.extensions = vec!["none".to_owned(), "nor".to_owned()];
+    let error = Corpus::read_with(&folder.0, &options).expect_err("no such files").to_string();
+    assert!(error.contains("no file has a name with the extension none or nor"), "{error}");
+}
+
+#[cfg(feature = "text")]
+#[test]
+fn files_that_are_no_text_are_skipped() {
+    let folder = Folder::new();
+    for (name, content) in [
+        ("a.txt", &b"first 12"[..]),
+        ("latin.txt", b"fine 7\n\xff"),
+        ("nul.txt", b"zero\0"),
+        ("picture.png", b"\x89PNG\r\n\x1a\n"),
+        ("packed.bz2", b"BZh91AY&SY"),
+        ("z.txt", b"last"),
+    ] {
+        folder.file(name, content);
+    }
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("nothing", folder.0.join("link.txt")).expect("a link");
+    let mut options = ReadOptions::default();
+    let (corpus, report) = Corpus::read_with_report(&folder.0, &options).expect("two texts");
+    // "fine" was read before its file was found to be no text.
+    let words: Vec<&str> = corpus.vocabulary().expect("text has words").iter().collect();
+    assert_eq!((words, report.documents, report.dropped_tokens), (vec!["first", "last"], 2, 1));
+    let skipped: Vec<String> = report
+        .skipped_files
+        .iter()
+        .map(|file| file.path.file_name().expect("a file").to_str().expect("ASCII").to_owned())
+        .collect();
+    let mut expected = vec!["latin.txt", "link.txt", "nul.txt", "packed.bz2", "picture.png"];
+    expected.retain(|name| cfg!(unix) || *name != "link.txt");
+    assert_eq!(skipped, expected);
+    assert!(report.skipped_files[0].reason.contains("latin.txt:2: invalid UTF-8"));
+    assert!(report.to_string().ends_with("files skipped"), "{report}");
+
+    options.text.strict = true;
     let error = Corpus::read_with(&folder.0, &options).expect_err("not UTF-8").to_string();
-    assert!(error.contains("bad.md:2: invalid UTF-8"), "{error}");
-    options.text.extensions = vec!["none".to_owned()];
-    let error = Corpus::read_with(&folder.0, &options).expect_err("no such files");
-    assert!(matches!(error, ReadError::NoTokens { .. }), "{error}");
+    assert!(error.contains("latin.txt:2: invalid UTF-8"), "{error}");
+}
+
+#[test]
+fn encodings_and_archives_are_read_or_named() {
+    let folder = Folder::new();
+    let utf16 = |text: &str| text.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let pairs = folder.file("pairs", utf16("\u{feff}1 1:2\r\n2 1:1 2:1\r\n"));
+    assert_eq!(Corpus::read(pairs).expect("UTF-16").num_tokens(), 4);
+    for (name, content, expected) in [
+        ("a.bz2", &b"BZh91AY&SY"[..], "a.bz2: a bzip2 file, which is not read; unpack"),
+        ("a.zip", b"PK\x03\x04", "a.zip: a zip archive"),
+        ("latin", b"one\ncaf\xe9 two\n", "latin:2: invalid UTF-8 (`\\xe9`)"),
+        ("half", b"\xff\xfea", "half: it begins with the mark of UTF-16"),
+    ] {
+        let error = Corpus::read(folder.file(name, content)).expect_err(name).to_string();
+        assert!(error.contains(expected), "{name}: {error}");
+    }
 }
 
 #[cfg(feature = "text")]

@@ -163,3 +163,16 @@ fn errors_are_reported() {
         assert!(error.contains(what), "{line}: {error}");
     }
 }
+
+#[test]
+fn documents_of_stop_words_alone_are_empty() {
+    let scratch = Scratch::new("stop-words");
+    scratch.write("only.txt", "the and of\n12 it\n");
+    let from_file = scratch.succeed("m.lda only.txt", "");
+    assert_eq!(from_file, scratch.succeed("m.lda", "the and of\n12 it\n"));
+    for (at, line) in lines(&from_file).iter().enumerate() {
+        let expected = serde_json::json!({"document": at, "tokens": 0, "unknown": 0, "topics": []});
+        assert_eq!(line, &expected);
+    }
+    assert_eq!(lines(&from_file).len(), 2);
+}

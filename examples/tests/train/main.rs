@@ -6,6 +6,7 @@
 
 mod checkpoints;
 mod init;
+mod inputs;
 mod interrupts;
 mod refusals;
 

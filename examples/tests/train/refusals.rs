@@ -84,7 +84,7 @@ fn bad_input_has_status_1() {
         ("negative.txt", "negative.txt:4"),
         ("fraction.txt", "fraction.txt:4"),
         ("header.txt", "header.txt"),
-        ("zero.svm", "index_base"),
+        ("zero.svm", "set --index-base to 0"),
         ("latin.txt --format text", "UTF-8"),
         ("docword.cut.gz", "docword.cut.gz"),
         ("directory", "directory"),

@@ -292,6 +292,12 @@ impl CorpusBuilder {
         Ok(())
     }
 
+    /// Drops the words that were pushed since the last document ended. They stay in the vocabulary.
+    #[cfg(feature = "text")]
+    pub(super) fn clear_words(&mut self) {
+        self.scratch.clear();
+    }
+
     /// Ends the document of strings.
     pub(super) fn end_words(&mut self) -> Result<(), BuildError> {
         self.push_scratch()

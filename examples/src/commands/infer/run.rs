@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use lda_core::Corpus;
 use lda_core::container::FileError;
-use lda_core::corpus::Format;
+use lda_core::corpus::{Format, ReadError};
 use lda_core::infer::{Answer, Inference, Method};
 use lda_core::model::TopicModel;
 use lda_examples::documents::{DocumentsError, translate};
@@ -169,8 +169,10 @@ enum Documents {
 
 fn documents(args: &Args, note: &dyn Fn(&str)) -> Result<Documents, DocumentsError> {
     if let Some(path) = &args.path {
-        let read = reading::read(path, &args.inference.reading, &mut |text| note(text))?;
-        return Ok(Documents::Some(Box::new(read.corpus)));
+        return match reading::read(path, &args.inference.reading, &mut |text| note(text)) {
+            Ok(read) => Ok(Documents::Some(Box::new(read.corpus))),
+            Err(error) => without_tokens(error),
+        };
     }
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes).map_err(DocumentsError::Input)?;
@@ -178,8 +180,18 @@ fn documents(args: &Args, note: &dyn Fn(&str)) -> Result<Documents, DocumentsErr
         return Ok(Documents::Empty(bytes.iter().filter(|&&byte| byte == b'\n').count()));
     }
     let options = reading::read_options(&args.inference.reading).map_err(ReadingError::from)?;
-    let (corpus, _) = Format::Text
-        .read_from(&bytes[..], "standard input", &options)
-        .map_err(ReadingError::from)?;
-    Ok(Documents::Some(Box::new(corpus)))
+    match Format::Text.read_from(&bytes[..], "standard input", &options) {
+        Ok((corpus, _)) => Ok(Documents::Some(Box::new(corpus))),
+        Err(error) => without_tokens(error.into()),
+    }
+}
+
+/// Documents whose words were all dropped are inferred as empty ones; other errors stay errors.
+fn without_tokens(error: ReadingError) -> Result<Documents, DocumentsError> {
+    match error {
+        ReadingError::Read(ReadError::NoTokens { documents, .. }) => {
+            Ok(Documents::Empty(documents as usize))
+        }
+        error => Err(error.into()),
+    }
 }

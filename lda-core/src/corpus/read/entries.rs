@@ -39,9 +39,8 @@ impl Ids {
 /// Notation of counts.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Values {
-    Digits,
-    /// Real numbers with an integer value.
-    Real,
+    /// Each line has a count.
+    Given,
     /// No counts in the file: each is 1.
     Absent,
 }
@@ -75,8 +74,7 @@ impl Entries {
         let first = self.first.read(input)?;
         let second = self.second.read(input)?;
         let count = match self.values {
-            Values::Digits => input.count(false)?,
-            Values::Real => input.count(true)?,
+            Values::Given => input.count()?,
             Values::Absent => 1,
         };
         input.end_line()?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use super::{Compression, Format};
+use super::{Compression, DroppedWords, Format};
 use crate::corpus::assembly::Excess;
 use crate::corpus::{BuildError, DateError};
 
@@ -144,7 +144,7 @@ pub enum ReadError {
     /// Index 0 in a file whose indices start at 1.
     #[error(
         "{at}: index 0, but indices start at 1; \
-         if this file counts from 0, set the option `index_base` to 0"
+         if this file counts from 0, set `index_base` to 0"
     )]
     IndexZero {
         /// Position.
@@ -187,14 +187,48 @@ pub enum ReadError {
         found: u64,
     },
     /// A corpus without tokens.
-    #[error("{path}: the corpus has no tokens, so there is nothing to train on; give another file",
-        path = path.display())]
+    #[error("{path}: the corpus has no tokens, so there is nothing to train on{}",
+        why_no_tokens(dropped, *skipped), path = path.display())]
     NoTokens {
+        /// The file or directory.
+        path: PathBuf,
+        /// Number of documents, all empty.
+        documents: u64,
+        /// Text: words that the options dropped.
+        dropped: DroppedWords,
+        /// A directory: number of files that were skipped.
+        skipped: usize,
+    },
+    /// A directory has no file to read.
+    #[error("{path}: no file {}", missing_files(extensions), path = path.display())]
+    NoFiles {
+        /// The directory.
+        path: PathBuf,
+        /// The extensions that were asked for; empty if any would do.
+        extensions: Vec<String>,
+    },
+    /// A file whose content is not read, such as an archive.
+    #[error("{path}: {kind}, which is not read; unpack or convert it first", path = path.display())]
+    UnreadKind {
+        /// The file.
+        path: PathBuf,
+        /// Its kind, with an article.
+        kind: &'static str,
+    },
+    /// A file with the byte order mark of UTF-16 that is not UTF-16.
+    #[error(
+        "{path}: it begins with the mark of UTF-16, but its text is invalid; convert it to UTF-8",
+        path = path.display()
+    )]
+    Utf16 {
         /// The file.
         path: PathBuf,
     },
     /// Bytes that are not UTF-8.
-    #[error("{at}: invalid UTF-8 ({found}); convert the file to UTF-8")]
+    #[error(
+        "{at}: invalid UTF-8 ({found}); convert the file, for example with \
+         `iconv -f WINDOWS-1252 -t UTF-8`"
+    )]
     Utf8 {
         /// Position.
         at: Place,
@@ -278,7 +312,41 @@ pub enum ReadError {
     },
 }
 
+/// Reasons and remedies for a corpus without tokens.
+fn why_no_tokens(dropped: &DroppedWords, skipped: usize) -> String {
+    let words = match dropped.all() {
+        0 => String::new(),
+        all => format!("; of its {all} words {dropped}"),
+    };
+    match (dropped.all(), skipped) {
+        (0, 0) => "; give another file".to_owned(),
+        (_, 0) => words,
+        (_, files) => format!("{words}; {files} files are no text (`strict` names the first)"),
+    }
+}
+
+/// Files that a directory does not have.
+fn missing_files(extensions: &[String]) -> String {
+    match extensions {
+        [] => "is there; names that start with a dot are left out".to_owned(),
+        some => format!("has a name with the extension {}", some.join(" or ")),
+    }
+}
+
 impl ReadError {
+    /// Whether the file is no text: a directory may be read without it.
+    #[cfg(feature = "text")]
+    pub(super) fn is_of_no_text(&self) -> bool {
+        matches!(
+            self,
+            Self::Utf8 { .. }
+                | Self::Utf16 { .. }
+                | Self::UnreadKind { .. }
+                | Self::UnknownFormat { .. }
+                | Self::TooLong { .. }
+        )
+    }
+
     pub(super) fn from_excess(excess: Excess, at: Place) -> Self {
         match excess {
             Excess::Documents => Self::TooLarge { at, what: "documents (2^32 - 2)" },

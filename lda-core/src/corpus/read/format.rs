@@ -20,6 +20,10 @@ use super::{Input, Parsed, ReadOptions, ReadReport, ldac, matrix_market, svmligh
 use crate::corpus::Corpus;
 
 /// A file format.
+///
+/// In all of them lines end with `\n`, `\r\n` or `\r`; text is UTF-8, or UTF-16 with a byte order
+/// mark; counts are whole numbers, also written as reals (`3`, `3.0`, `3e0`); and the file may be
+/// compressed with gzip or zstd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -35,8 +39,7 @@ pub enum Format {
     Uci,
     /// SVMlight and libsvm: one line `label index:count index:count ... # comment` per document.
     ///
-    /// The label and a `qid:` are ignored; the label may be missing. Counts may be real numbers
-    /// with an integer value (`3`, `3.0`, `3e0`). The option
+    /// The label and a `qid:` are ignored; the label may be missing. The option
     /// [`index_base`](ReadOptions::index_base) is the first index: 1 by default, as in both
     /// programs. The file does not state the number of words: it is one above the largest index, or
     /// the option [`num_words`](ReadOptions::num_words).
@@ -72,7 +75,8 @@ pub enum Format {
     /// assigned in order of first occurrence among the words that are kept. An empty line is an
     /// empty document, so that document numbers match line numbers. In a directory, files are read
     /// in order of their names, then its directories in the same way; links to directories and
-    /// names that start with a dot are skipped. Each file may be compressed.
+    /// names that start with a dot are left out. Files that are no text and links to nothing are
+    /// [skipped](ReadReport::skipped_files), if [`strict`](super::TextOptions::strict) is not set.
     ///
     /// Memory: pairs and vocabulary. Words that are dropped by document frequency take memory until
     /// the end, because the frequencies are not known before.

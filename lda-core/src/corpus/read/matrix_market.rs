@@ -23,7 +23,11 @@ pub(super) static FORMAT: CorpusFormat = CorpusFormat {
 /// Whether the file begins with the banner.
 fn sniff(sample: &Sample<'_>) -> bool {
     const BANNER: &[u8] = b"%%MatrixMarket";
-    sample.bytes.get(..BANNER.len()).is_some_and(|start| start.eq_ignore_ascii_case(BANNER))
+    sample
+        .bytes
+        .trim_ascii_start()
+        .get(..BANNER.len())
+        .is_some_and(|start| start.eq_ignore_ascii_case(BANNER))
 }
 
 fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
@@ -72,6 +76,7 @@ fn wrong_number(input: &Scanner<'_>, stated: u64, found: u64) -> ReadError {
 }
 
 fn banner(input: &mut Scanner<'_>) -> Result<Values, ReadError> {
+    input.content()?;
     word(input, "`%%MatrixMarket` as the first word", &[("%%matrixmarket", ())])?;
     word(input, "`matrix`", &[("matrix", ())])?;
     word(
@@ -83,9 +88,9 @@ fn banner(input: &mut Scanner<'_>) -> Result<Values, ReadError> {
         input,
         "`integer`, `unsigned-integer`, `real` or `pattern`",
         &[
-            ("integer", Values::Digits),
-            ("unsigned-integer", Values::Digits),
-            ("real", Values::Real),
+            ("integer", Values::Given),
+            ("unsigned-integer", Values::Given),
+            ("real", Values::Given),
             ("pattern", Values::Absent),
         ],
     )?;

@@ -11,6 +11,8 @@
 //! otherwise.
 
 mod detect;
+mod dropped;
+mod encoding;
 mod entries;
 mod error;
 mod format;
@@ -35,9 +37,12 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+pub use dropped::DroppedWords;
 pub use error::{CountProblem, Place, ReadError};
 pub use format::Format;
-pub use options::{Compression, ReadOptions, ReadReport, StopWords, TextOptions};
+pub use options::{
+    Compression, ReadOptions, ReadReport, SkippedFile, StopWords, TextOptions, WordRule,
+};
 pub(crate) use source::Source;
 #[cfg(feature = "text")]
 pub use tokenizer::Tokenizer;
@@ -76,12 +81,13 @@ impl<'a> Input<'a> {
 struct Parsed {
     corpus: Corpus,
     repairs: Repairs,
-    dropped_tokens: u64,
+    dropped: DroppedWords,
+    skipped_files: Vec<SkippedFile>,
 }
 
 impl Parsed {
     fn new(corpus: Corpus, repairs: Repairs) -> Self {
-        Self { corpus, repairs, dropped_tokens: 0 }
+        Self { corpus, repairs, dropped: DroppedWords::default(), skipped_files: Vec::new() }
     }
 
     /// Sets the number of words to the one stated by the file or by an option.
@@ -179,8 +185,19 @@ fn detect_and_parse(
             let sample = Sample::new(input.rest(), input.is_whole());
             detect::detect(&sample, input.path())
         })
-        .ok_or_else(|| ReadError::UnknownFormat { path: input.path().to_owned() })?;
+        .ok_or_else(|| not_a_text(&input))?;
     parse(&mut input, format, options)
+}
+
+/// Error for a file of no known format: the first bytes that are not UTF-8, or that it is no text.
+fn not_a_text(input: &Scanner<'_>) -> ReadError {
+    let start = input.rest();
+    let at = match std::str::from_utf8(start) {
+        Err(error) if !start.contains(&0) => error.valid_up_to(),
+        _ => return ReadError::UnknownFormat { path: input.path().to_owned() },
+    };
+    let line = 1 + start[..at].iter().filter(|&&byte| byte == b'\n').count() as u64;
+    scan::invalid_utf8(&start[at..], &Place::line(input.path(), line))
 }
 
 /// Reads a corpus whose format is known.
@@ -205,9 +222,14 @@ fn report(
     format: Format,
     path: &Path,
 ) -> Result<(Corpus, ReadReport), ReadError> {
-    let Parsed { corpus, repairs, dropped_tokens } = parsed;
+    let Parsed { corpus, repairs, dropped, skipped_files } = parsed;
     if corpus.num_tokens() == 0 {
-        return Err(ReadError::NoTokens { path: path.to_owned() });
+        return Err(ReadError::NoTokens {
+            path: path.to_owned(),
+            documents: corpus.num_documents() as u64,
+            dropped,
+            skipped: skipped_files.len(),
+        });
     }
     let report = ReadReport {
         format,
@@ -224,7 +246,8 @@ fn report(
         repeated_pairs: repairs.repeated_pairs,
         zero_counts: repairs.zero_counts,
         out_of_order_documents: repairs.out_of_order_documents,
-        dropped_tokens,
+        dropped_tokens: dropped.all(),
+        skipped_files,
     };
     Ok((corpus, report))
 }

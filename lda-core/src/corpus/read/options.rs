@@ -102,8 +102,7 @@ impl ReadOptions {
 
 /// Tokenization of plain text.
 ///
-/// Text is split at the word boundaries of Unicode (UAX #29), and pieces without a letter or digit
-/// are dropped. Then, in this order: identifiers are split; letters are converted to lower case;
+/// Text is split into [words](WordRule), and pieces without a letter or digit are dropped. Then, in this order: identifiers are split; letters are converted to lower case;
 /// numbers, words that are too short or too long, and stop words are dropped. At the end, words in
 /// too few or too many documents are dropped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -117,6 +116,8 @@ pub struct TextOptions {
     pub lowercase: bool,
     /// Keep words without letters. Default false.
     pub numbers: bool,
+    /// Boundaries of words. Default: those of Unicode.
+    pub words: WordRule,
     /// Minimum length of a word in characters. Default 2.
     pub min_length: u32,
     /// Maximum length of a word in characters. Default 64.
@@ -128,8 +129,10 @@ pub struct TextOptions {
     /// Maximum share of documents that have the word, above 0 and at most 1 (default).
     pub max_document_frequency: f64,
     /// Extensions, without the dot, of the files in a directory to read; empty (default): all.
-    /// Files and directories whose name starts with a dot are always skipped.
+    /// Files and directories whose name starts with a dot are always left out.
     pub extensions: Vec<String>,
+    /// A directory: fail at the first file that is no text, instead of skipping it. Default false.
+    pub strict: bool,
 }
 
 impl Default for TextOptions {
@@ -138,14 +141,29 @@ impl Default for TextOptions {
             split_identifiers: false,
             lowercase: true,
             numbers: false,
+            words: WordRule::default(),
             min_length: 2,
             max_length: 64,
             stop_words: StopWords::English,
             min_document_frequency: 1,
             max_document_frequency: 1.0,
             extensions: Vec::new(),
+            strict: false,
         }
     }
+}
+
+/// Boundaries of the words of a text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum WordRule {
+    /// At the word boundaries of Unicode (UAX #29). Languages that write no spaces, such as Chinese,
+    /// Japanese and Thai, are cut into single characters or short pieces.
+    #[default]
+    Unicode,
+    /// At white space alone: for text that is cut into words already.
+    Whitespace,
 }
 
 impl TextOptions {
@@ -187,7 +205,7 @@ pub struct ReadReport {
     pub format: Format,
     /// Compression of the file.
     pub compression: Compression,
-    /// Bytes after decompression.
+    /// Bytes of text after decompression; a line end counts one.
     pub bytes: u64,
     /// Bytes read from the input, before decompression.
     pub packed_bytes: u64,
@@ -213,6 +231,18 @@ pub struct ReadReport {
     pub dropped_tokens: u64,
     /// Number of times that a smaller document id followed a larger one; documents are sorted.
     pub out_of_order_documents: u64,
+    /// A directory: files that are no text, and links to nothing, which are not documents.
+    pub skipped_files: Vec<SkippedFile>,
+}
+
+/// A file of a directory that was skipped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SkippedFile {
+    /// The file.
+    pub path: PathBuf,
+    /// The error that reading it gave.
+    pub reason: String,
 }
 
 /// One line of text: the totals, then the irregularities.
@@ -231,6 +261,7 @@ impl fmt::Display for ReadReport {
             (self.zero_counts, "pairs of count 0 dropped"),
             (self.out_of_order_documents, "documents out of order sorted"),
             (self.dropped_tokens, "tokens dropped"),
+            (self.skipped_files.len() as u64, "files skipped"),
         ];
         for (count, what) in repairs.into_iter().filter(|repair| repair.0 > 0) {
             write!(f, ", {count} {what}")?;

@@ -11,17 +11,15 @@ pub(super) struct Indices {
     /// First index beyond the range.
     end: u64,
     stated_by: &'static str,
-    /// Counts may be written as real numbers.
-    real: bool,
 }
 
 impl Indices {
-    pub(super) fn new(base: u32, num_words: Option<u32>, real: bool) -> Self {
+    pub(super) fn new(base: u32, num_words: Option<u32>) -> Self {
         let (num_words, stated_by) = match num_words {
-            Some(num_words) => (num_words, "raise the option `num_words`"),
+            Some(num_words) => (num_words, "raise `num_words`"),
             None => (MAX_WORD + 1, "number the words without gaps"),
         };
-        Self { base: u64::from(base), end: u64::from(base) + u64::from(num_words), stated_by, real }
+        Self { base: u64::from(base), end: u64::from(base) + u64::from(num_words), stated_by }
     }
 
     /// Parses the next pair; the word is converted to count from 0.
@@ -32,7 +30,7 @@ impl Indices {
             return Err(self.out_of_range(input, index));
         }
         input.byte(b':', "a colon after the index")?;
-        let count = input.count(self.real)?;
+        let count = input.count()?;
         Ok(((index - self.base) as u32, count))
     }
 

@@ -7,7 +7,8 @@
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use super::error::{CountProblem, Place, ReadError};
+use super::encoding::{InvalidUtf16, as_text, unread_kind};
+use super::error::{Place, ReadError};
 use super::number::{decimal, digits};
 use super::source::Source;
 use super::{Compression, Input};
@@ -62,8 +63,10 @@ impl<'a> Scanner<'a> {
             },
             _ => ReadError::Io { path: path.clone(), source },
         })?;
+        let reader = as_text(source.reader)
+            .map_err(|error| failed(path.clone(), source.compression, error))?;
         let mut scanner = Self {
-            reader: source.reader,
+            reader,
             path,
             compression: source.compression,
             extent: source.extent,
@@ -75,6 +78,9 @@ impl<'a> Scanner<'a> {
             bytes: 0,
         };
         scanner.fill()?;
+        if let Some(kind) = unread_kind(scanner.rest()) {
+            return Err(ReadError::UnreadKind { path: scanner.path, kind });
+        }
         if scanner.rest().starts_with(b"\xef\xbb\xbf") {
             // Skip the byte order mark.
             scanner.position = 3;
@@ -157,24 +163,11 @@ impl<'a> Scanner<'a> {
                     self.bytes += n as u64;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.failed(error)),
+                Err(error) => return Err(failed(self.path.clone(), self.compression, error)),
             }
         }
         self.buffer[self.end..self.end + PADDING].fill(0);
         Ok(())
-    }
-
-    fn failed(&self, source: io::Error) -> ReadError {
-        use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
-        let (path, compression) = (self.path.clone(), self.compression);
-        match (compression, source.kind()) {
-            (Compression::None, _) => ReadError::Io { path, source },
-            (_, UnexpectedEof) => ReadError::Truncated { path, compression },
-            (_, InvalidData | InvalidInput | Other) => {
-                ReadError::Corrupt { path, compression, source }
-            }
-            _ => ReadError::Io { path, source },
-        }
     }
 
     /// Ensures that the next [`LOOKAHEAD`] bytes, or all that remain, are in the block.
@@ -338,10 +331,10 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Parses a count after optional spaces: digits, or if `real` a real number with an integer
-    /// value.
+    /// Parses a count after optional spaces: a number with an integer value, such as `3` or `3.0`.
+    /// Programs that compute in floating point write such counts in every format.
     #[inline]
-    pub(super) fn count(&mut self, real: bool) -> Result<u32, ReadError> {
+    pub(super) fn count(&mut self) -> Result<u32, ReadError> {
         self.blanks()?;
         self.look_ahead()?;
         let (value, len) = self.eight_digits();
@@ -350,20 +343,15 @@ impl<'a> Scanner<'a> {
             self.position += len;
             return Ok(value as u32);
         }
-        self.odd_count(real)
+        self.odd_count()
     }
 
     #[cold]
     #[inline(never)]
-    fn odd_count(&mut self, real: bool) -> Result<u32, ReadError> {
+    fn odd_count(&mut self) -> Result<u32, ReadError> {
         let token = self.token(MAX_NUMBER)?;
         let len = token.len();
-        let plain = !token.is_empty() && token.iter().all(u8::is_ascii_digit);
-        let result = match decimal(token) {
-            Ok(_) if !real && !plain => Err(CountProblem::Syntax),
-            result => result,
-        };
-        match result {
+        match decimal(token) {
             Ok(count) => {
                 self.position += len;
                 Ok(count)
@@ -460,14 +448,29 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Text that is UTF-8, without a carriage return at its end.
+/// The text, which must be UTF-8.
 pub(super) fn utf8<'a>(text: &'a [u8], at: &Place) -> Result<&'a str, ReadError> {
-    let text = text.strip_suffix(b"\r").unwrap_or(text);
-    std::str::from_utf8(text).map_err(|error| {
-        let wrong = &text[error.valid_up_to()..];
-        let found = quote(&wrong[..wrong.len().min(error.error_len().unwrap_or(4))]);
-        ReadError::Utf8 { at: at.clone(), found }
-    })
+    std::str::from_utf8(text).map_err(|error| invalid_utf8(&text[error.valid_up_to()..], at))
+}
+
+/// Error: text goes on with bytes that are not UTF-8.
+pub(super) fn invalid_utf8(rest: &[u8], at: &Place) -> ReadError {
+    let len = std::str::from_utf8(rest).err().and_then(|error| error.error_len()).unwrap_or(4);
+    ReadError::Utf8 { at: at.clone(), found: quote(&rest[..rest.len().min(len)]) }
+}
+
+/// Error of a reader.
+fn failed(path: PathBuf, compression: Compression, source: io::Error) -> ReadError {
+    use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof};
+    if source.get_ref().is_some_and(|inner| inner.is::<InvalidUtf16>()) {
+        return ReadError::Utf16 { path };
+    }
+    match (compression, source.kind()) {
+        (Compression::None, _) => ReadError::Io { path, source },
+        (_, UnexpectedEof) => ReadError::Truncated { path, compression },
+        (_, InvalidData | InvalidInput | Other) => ReadError::Corrupt { path, compression, source },
+        _ => ReadError::Io { path, source },
+    }
 }
 
 /// At most 40 bytes in quotes, anything but printable ASCII escaped.

@@ -23,7 +23,7 @@ pub(super) static FORMAT: CorpusFormat = CorpusFormat {
 };
 
 fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
-    let indices = Indices::new(options.index_base, options.num_words, true);
+    let indices = Indices::new(options.index_base, options.num_words);
     // A document takes at least one byte, so empty ones need no separate limit.
     let mut assembly = Assembly::new(input.extent().clone(), u64::MAX);
     while input.content()? {
@@ -125,7 +125,7 @@ mod tests {
     fn the_index_base_is_an_option() {
         let text = error("1 2:1\n1 0:1\n");
         assert!(text.starts_with("a.svm:2: index 0, but indices start at 1"), "{text}");
-        assert!(text.contains("set the option `index_base` to 0"), "{text}");
+        assert!(text.contains("set `index_base` to 0"), "{text}");
         let zero = ReadOptions { index_base: 0, ..ReadOptions::default() };
         let (corpus, _) = parse_with("1 0:1 4:2\n", &zero).unwrap();
         assert_eq!(rows(&corpus), [vec![(0, 1), (4, 2)]]);
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!((corpus.num_words(), report.unused_words), (5, 4));
         let text = parse_with("1 6:1\n", &five).unwrap_err().to_string();
         assert!(text.contains("index 6 is not in 1..=5"), "{text}");
-        assert!(text.contains("raise the option `num_words`"), "{text}");
+        assert!(text.contains("raise `num_words`"), "{text}");
         assert!(parse("1 4294967295:1\n").is_ok());
         assert!(error("1 4294967296:1\n").contains("index 4294967296 is not in 1..=4294967295"));
     }

@@ -1,6 +1,7 @@
 //! Parser of plain text. [`Format::Text`] documents the format.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::error::{Place, ReadError};
@@ -8,7 +9,7 @@ use super::format::{CorpusFormat, SupportedOptions};
 use super::options::TextOptions;
 use super::scan::{Piece, Scanner, utf8};
 use super::tokenizer::Tokenizer;
-use super::{Compression, Format, Input, Parsed, ReadOptions, ReadReport, Volume};
+use super::{Compression, Format, Input, Parsed, ReadOptions, ReadReport, SkippedFile, Volume};
 use crate::corpus::assembly::Extent;
 use crate::corpus::{BuildError, Corpus, CorpusBuilder};
 
@@ -43,23 +44,57 @@ fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadE
 fn read_directory(path: &Path, options: &ReadOptions) -> Result<(Corpus, ReadReport), ReadError> {
     options.check(Format::Text)?;
     let mut collector = TextCollector::new(Extent::default(), options)?;
+    let mut files = 0;
     let mut volume = Volume { compression: Compression::None, bytes: 0, packed_bytes: 0 };
     walk(path, &options.text.extensions, |file| {
-        let mut input = Scanner::new(Input::file(file)?)?;
-        while let Some(ends_line) = collector.piece(&mut input)? {
-            if ends_line {
-                input.count_line();
+        files += 1;
+        let dropped = *collector.tokenizer.dropped();
+        match read_file(file, &mut collector) {
+            Ok((bytes, packed_bytes)) => {
+                volume.bytes += bytes;
+                volume.packed_bytes += packed_bytes;
+                collector.end_document(Place::line(file, 0))
             }
+            Err(error) if !options.text.strict && is_skipped(file, &error) => {
+                collector.skip_file(file, &error);
+                collector.tokenizer.dropped = dropped;
+                Ok(())
+            }
+            Err(error) => Err(error),
         }
-        volume.bytes += input.bytes();
-        volume.packed_bytes += input.extent().consumed();
-        collector.end_document(Place::line(file, 0))
     })?;
+    if files == 0 {
+        let (path, extensions) = (path.to_owned(), options.text.extensions.clone());
+        return Err(ReadError::NoFiles { path, extensions });
+    }
     let parsed = collector.finish(path, options)?;
     super::report(parsed, volume, Format::Text, path)
 }
 
-/// Calls `visit` with each file, in sorted order.
+/// Adds the words of a file; returns its bytes, after and before decompression.
+fn read_file(file: &Path, collector: &mut TextCollector) -> Result<(u64, u64), ReadError> {
+    let mut input = Scanner::new(Input::file(file)?)?;
+    if input.rest().contains(&0) {
+        return Err(ReadError::UnknownFormat { path: file.to_owned() });
+    }
+    while let Some(ends_line) = collector.piece(&mut input)? {
+        if ends_line {
+            input.count_line();
+        }
+    }
+    Ok((input.bytes(), input.extent().consumed()))
+}
+
+/// Whether a directory is read without this file: it is no text, or a link to nothing.
+fn is_skipped(file: &Path, error: &ReadError) -> bool {
+    let is_link = || fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_symlink());
+    match error {
+        ReadError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => is_link(),
+        error => error.is_of_no_text(),
+    }
+}
+
+/// Calls `visit` with each file and each link to nothing, in sorted order.
 fn walk(
     path: &Path,
     extensions: &[String],
@@ -83,9 +118,14 @@ fn walk(
             let link = fs::symlink_metadata(&entry).map_err(fail)?;
             if link.is_dir() {
                 directories.push(entry);
-            } else if is_wanted(&entry, extensions) && fs::metadata(&entry).map_err(fail)?.is_file()
-            {
-                visit(&entry)?;
+            } else if is_wanted(&entry, extensions) {
+                match fs::metadata(&entry) {
+                    Ok(metadata) if !metadata.is_file() => {}
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        return Err(fail(error));
+                    }
+                    _ => visit(&entry)?,
+                }
             }
         }
         stack.extend(directories.into_iter().rev());
@@ -95,14 +135,15 @@ fn walk(
 
 fn is_wanted(path: &Path, extensions: &[String]) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
-    extensions.is_empty() || extension.is_some_and(|known| extensions.iter().any(|e| e == known))
+    let is_listed = |known| extensions.iter().any(|e| e.trim_start_matches('.') == known);
+    extensions.is_empty() || extension.is_some_and(is_listed)
 }
 
 /// Builder of a corpus from text.
 struct TextCollector {
     builder: CorpusBuilder,
     tokenizer: Tokenizer,
-    dropped_tokens: u64,
+    skipped_files: Vec<SkippedFile>,
 }
 
 impl TextCollector {
@@ -111,7 +152,7 @@ impl TextCollector {
         Ok(Self {
             builder: if options.keep_order { builder.keep_order() } else { builder },
             tokenizer: Tokenizer::new(&options.text)?,
-            dropped_tokens: 0,
+            skipped_files: Vec::new(),
         })
     }
 
@@ -121,11 +162,12 @@ impl TextCollector {
         let at = input.place();
         let Some(Piece { text, ends_line }) = input.piece()? else { return Ok(None) };
         let text = utf8(text, &at)?;
-        let Self { builder, tokenizer, dropped_tokens } = self;
+        let Self { builder, tokenizer, .. } = self;
         let mut result = Ok(());
-        tokenizer.for_each_word(text, |word| match word {
-            Some(word) if result.is_ok() => result = builder.push_word(word),
-            _ => *dropped_tokens += 1,
+        tokenizer.for_each_word(text, |word| {
+            if let Some(word) = word.filter(|_| result.is_ok()) {
+                result = builder.push_word(word);
+            }
         });
         result.map_err(|source| ReadError::Build { at, source })?;
         Ok(Some(ends_line))
@@ -135,16 +177,29 @@ impl TextCollector {
         self.builder.end_words().map_err(|source| ReadError::Build { at, source })
     }
 
+    /// Leaves out the file whose words were added since the last document ended.
+    fn skip_file(&mut self, file: &Path, error: &ReadError) {
+        self.builder.clear_words();
+        let (path, reason) = (file.to_owned(), error.to_string());
+        self.skipped_files.push(SkippedFile { path, reason });
+    }
+
     fn finish(self, path: &Path, options: &ReadOptions) -> Result<Parsed, ReadError> {
         let fail = |source: BuildError| ReadError::Build { at: Place::line(path, 0), source };
         let (mut corpus, repairs) = self.builder.build_any().map_err(fail)?;
         let tokens = corpus.num_tokens();
         drop_by_frequency(&mut corpus, &options.text);
+        if !self.skipped_files.is_empty() {
+            // Some of their words may be in the vocabulary.
+            corpus.compact();
+        }
         if let Some(vocabulary) = &mut corpus.vocabulary {
             vocabulary.shrink();
         }
         let mut parsed = Parsed::new(corpus, repairs);
-        parsed.dropped_tokens = self.dropped_tokens + tokens - parsed.corpus.num_tokens();
+        parsed.dropped = *self.tokenizer.dropped();
+        parsed.dropped.by_frequency = tokens - parsed.corpus.num_tokens();
+        parsed.skipped_files = self.skipped_files;
         Ok(parsed)
     }
 }
@@ -164,7 +219,7 @@ fn drop_by_frequency(corpus: &mut Corpus, options: &TextOptions) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::StopWords;
+    use super::super::{StopWords, WordRule};
     use super::*;
 
     fn parse(text: &str, options: &ReadOptions) -> Result<(Corpus, ReadReport), ReadError> {
@@ -218,6 +273,30 @@ mod tests {
     }
 
     #[test]
+    fn segmented_text_is_cut_at_white_space() {
+        let mut options = plain();
+        options.text.words = WordRule::Whitespace;
+        let text = "\u{4eca}\u{5929} \u{5929}\u{6c14}\u{3000}\u{6cb3}\u{8fb9}\tnew_york, --- 7";
+        let found = documents(text, &options);
+        assert_eq!(
+            found,
+            [["\u{4eca}\u{5929}", "\u{5929}\u{6c14}", "\u{6cb3}\u{8fb9}", "new_york,"]]
+        );
+    }
+
+    #[test]
+    fn a_corpus_without_words_says_why() {
+        let mut options = ReadOptions::default();
+        options.text.max_length = 5;
+        let error = parse("12 7 the x longest\n", &options).unwrap_err().to_string();
+        for reason in
+            ["of its 5 words 2 are numbers", "1 are shorter", "1 are longer", "1 are stop words"]
+        {
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+
+    #[test]
     fn stop_words_and_lengths_drop_tokens() {
         let mut options = ReadOptions::default();
         let (_, report) = parse("The cat isn\u{2019}t on a mat.", &options).unwrap();
@@ -249,7 +328,8 @@ mod tests {
             Format::Text.read_from(&b"fine\nnot \xe4 fine\n"[..], "text", &plain()).unwrap_err();
         assert_eq!(
             invalid.to_string(),
-            "text:2: invalid UTF-8 (`\\xe4`); convert the file to UTF-8"
+            "text:2: invalid UTF-8 (`\\xe4`); convert the file, for example with \
+             `iconv -f WINDOWS-1252 -t UTF-8`"
         );
         let mut options = plain();
         options.text.min_document_frequency = 2;

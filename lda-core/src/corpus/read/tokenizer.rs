@@ -3,9 +3,9 @@
 use hashbrown::HashSet;
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::options::{StopWords, TextOptions};
+use super::options::{StopWords, TextOptions, WordRule};
 use super::stop_words::english;
-use super::{Input, ReadError};
+use super::{DroppedWords, Input, ReadError};
 
 /// Splits text into words and filters them, according to [`TextOptions`].
 ///
@@ -30,6 +30,7 @@ pub struct Tokenizer {
     options: TextOptions,
     stop_words: HashSet<Box<str>>,
     word: String,
+    pub(super) dropped: DroppedWords,
 }
 
 impl Tokenizer {
@@ -47,17 +48,35 @@ impl Tokenizer {
                 words.iter().map(stop_word).collect()
             }
         };
-        Ok(Self { options: options.clone(), stop_words, word: String::new() })
+        Ok(Self {
+            options: options.clone(),
+            stop_words,
+            word: String::new(),
+            dropped: DroppedWords::default(),
+        })
+    }
+
+    /// Number of words dropped so far, by reason.
+    pub fn dropped(&self) -> &DroppedWords {
+        &self.dropped
     }
 
     /// Calls `visit` with each word that is kept, in its normalised form, and with `None` for each word
     /// that is dropped.
     pub fn for_each_word(&mut self, text: &str, mut visit: impl FnMut(Option<&str>)) {
-        for word in text.unicode_words() {
+        let rule = self.options.words;
+        let mut each = |word: &str| {
             if self.options.split_identifiers {
                 split_identifier(word, |part| visit(self.admit(part)));
             } else {
                 visit(self.admit(word));
+            }
+        };
+        match rule {
+            WordRule::Unicode => text.unicode_words().for_each(each),
+            WordRule::Whitespace => {
+                let words = text.split_whitespace();
+                words.filter(|word| word.contains(char::is_alphanumeric)).for_each(&mut each);
             }
         }
     }
@@ -72,10 +91,19 @@ impl Tokenizer {
             letters |= !character.is_numeric() && character.is_alphanumeric();
         }
         let TextOptions { numbers, min_length, max_length, .. } = self.options;
-        let kept = (min_length..=max_length).contains(&length)
-            && (letters || numbers)
-            && !self.stop_words.contains(word);
-        kept.then_some(word)
+        let reason = if !letters && !numbers {
+            &mut self.dropped.numbers
+        } else if length < min_length {
+            &mut self.dropped.short
+        } else if length > max_length {
+            &mut self.dropped.long
+        } else if self.stop_words.contains(word) {
+            &mut self.dropped.stop_words
+        } else {
+            return Some(word);
+        };
+        *reason += 1;
+        None
     }
 }
 

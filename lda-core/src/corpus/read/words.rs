@@ -132,7 +132,11 @@ mod tests {
         assert_eq!(words(b"a\n\nb\n\n\n", 4).unwrap(), ["a", "", "b", ""]);
         assert_eq!(words(b"", 0).unwrap(), [""; 0]);
         let error = words(b"a\nb\xff\n", 0).unwrap_err().to_string();
-        assert_eq!(error, "vocab:2: invalid UTF-8 (`\\xff`); convert the file to UTF-8");
+        assert_eq!(
+            error,
+            "vocab:2: invalid UTF-8 (`\\xff`); convert the file, for example with \
+             `iconv -f WINDOWS-1252 -t UTF-8`"
+        );
         let long = vec![b'x'; 1 << 18];
         assert!(words(&long, 0).is_ok());
     }

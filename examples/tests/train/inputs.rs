@@ -1,0 +1,90 @@
+//! Documents as people have them: encodings, line ends, directories, words that are cut already.
+
+use super::*;
+
+/// Trains on a file and returns (documents, words, tokens) as the log's provenance has them.
+fn sizes(scratch: &Scratch, line: &str) -> [u64; 3] {
+    scratch.succeed(&format!("{line} --topics 2 --epochs 2 --quiet --topic-words sizes.csv"));
+    let table = scratch.read("sizes.csv");
+    let options = table.lines().next().unwrap().strip_prefix("# options: ").unwrap();
+    let options: Value = serde_json::from_str(options).unwrap();
+    ["documents", "words", "tokens"].map(|name| options["input"][name].as_u64().unwrap())
+}
+
+#[test]
+fn encodings_and_line_ends_do_not_matter() {
+    let scratch = Scratch::new("encodings");
+    let text = "caf\u{e9} garden river\nbank river market\n";
+    scratch.write("utf8.txt", text);
+    scratch.write("returns.txt", &text.replace('\n', "\r"));
+    let units = |unit: fn(u16) -> [u8; 2]| {
+        format!("\u{feff}{text}").encode_utf16().flat_map(unit).collect::<Vec<u8>>()
+    };
+    fs::write(scratch.0.join("little.txt"), units(u16::to_le_bytes)).unwrap();
+    fs::write(scratch.0.join("big.txt"), units(u16::to_be_bytes)).unwrap();
+    for file in ["utf8.txt", "returns.txt", "little.txt", "big.txt"] {
+        assert_eq!(sizes(&scratch, file), [2, 5, 6], "{file}");
+    }
+    scratch.write("words.txt", &(0..WORDS).map(|word| format!("w{word}\r")).collect::<String>());
+    let (pairs, body) = corpus();
+    scratch.write("docword.txt", &format!("{DOCUMENTS}\n{WORDS}\n{pairs}\n{body}"));
+    let all = sizes(&scratch, "docword.txt --vocabulary words.txt");
+    assert_eq!(all[1], WORDS as u64);
+}
+
+#[test]
+fn whole_counts_may_be_written_as_reals() {
+    let scratch = Scratch::new("reals");
+    scratch.write("a.ldac", "2 0:1.0 1:2.0\n1 1:3e0\n");
+    scratch.write("docword.a.txt", "2\n2\n3\n1 1 1.0\n1 2 2.0\n2 2 3.0\n");
+    let banner = "%%MatrixMarket matrix coordinate integer general\n";
+    scratch.write("a.mtx", &format!("\n\n{banner}2 2 3\n1 1 1.0\n1 2 2.0\n2 2 3.0\n"));
+    for file in ["a.ldac", "docword.a.txt", "a.mtx"] {
+        assert_eq!(sizes(&scratch, file), [2, 2, 6], "{file}");
+    }
+}
+
+#[test]
+fn segmented_text_is_cut_at_white_space() {
+    let scratch = Scratch::new("segmented");
+    scratch.write(
+        "zh.txt",
+        "\u{4eca}\u{5929} \u{5929}\u{6c14} \u{53bb}\n\u{5929}\u{6c14} \u{6563}\u{6b65}\n",
+    );
+    assert_eq!(sizes(&scratch, "zh.txt --words whitespace"), [2, 4, 5]);
+    let error = scratch.fail("zh.txt --topics 2", 1);
+    assert!(error.contains("are shorter than --min-length"), "{error}");
+}
+
+#[test]
+fn files_of_a_directory_that_are_no_text_are_skipped() {
+    let scratch = Scratch::new("skipped");
+    fs::create_dir(scratch.0.join("texts")).unwrap();
+    scratch.write("texts/a.txt", "garden river bank");
+    scratch.write("texts/c.txt", "market garden");
+    fs::write(scratch.0.join("texts/b.txt"), b"caf\xe9 river").unwrap();
+    std::os::unix::fs::symlink("nothing", scratch.0.join("texts/dangling")).unwrap();
+    let output = scratch.train("texts --topics 2 --epochs 2");
+    let error = stderr(&output);
+    assert_eq!(output.status.code(), Some(0), "{error}");
+    assert!(error.contains("skipped texts/b.txt:1: invalid UTF-8"), "{error}");
+    assert!(error.contains("skipped texts/dangling: "), "{error}");
+    assert!(error.contains("2 files skipped"), "{error}");
+    assert_eq!(sizes(&scratch, "texts"), [2, 4, 5]);
+    let error = scratch.fail("texts --topics 2 --strict", 1);
+    assert!(error.contains("texts/b.txt:1: invalid UTF-8"), "{error}");
+    assert_eq!(sizes(&scratch, "texts --extensions .txt"), [2, 4, 5]);
+    let error = scratch.fail("texts --topics 2 --extensions .md", 1);
+    assert!(error.contains("no file has a name with the extension .md"), "{error}");
+}
+
+#[test]
+fn inputs_without_words_say_why() {
+    let scratch = Scratch::new("no-words");
+    scratch.write("ids.txt", "12 45 45 99\n12 13\n");
+    let error = scratch.fail("ids.txt --topics 2", 1);
+    assert!(error.contains("of its 6 words 6 are numbers (--numbers keeps them)"), "{error}");
+    fs::write(scratch.0.join("x.bz2"), b"BZh91AY&SY\0\0").unwrap();
+    let error = scratch.fail("x.bz2 --topics 2", 1);
+    assert!(error.contains("a bzip2 file, which is not read; unpack"), "{error}");
+}
