@@ -1,6 +1,7 @@
 //! Parsers of numeric options.
 
 use clap::builder::ValueParser;
+use lda_core::Alpha;
 
 /// Parses a number.
 ///
@@ -23,6 +24,15 @@ pub fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Parses a prior: one number, or one per topic.
+///
+/// # Errors
+/// A message for the user.
+pub fn alpha(text: &str) -> Result<Alpha, String> {
+    let values = text.split(',').map(positive).collect::<Result<Vec<f64>, String>>()?;
+    Ok(if let [alpha] = values[..] { Alpha::Symmetric(alpha) } else { Alpha::PerTopic(values) })
+}
+
 /// Parser of a share: above 0 and below 1, or up to 1 if `whole`.
 pub fn share(whole: bool) -> ValueParser {
     let parse = move |text: &str| {
@@ -36,4 +46,18 @@ pub fn share(whole: bool) -> ValueParser {
         }
     };
     ValueParser::new(parse)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn alpha_is_a_number_or_a_list() {
+        assert_eq!(alpha("0.5"), Ok(Alpha::Symmetric(0.5)));
+        assert_eq!(alpha("0.5, 1"), Ok(Alpha::PerTopic(vec![0.5, 1.0])));
+        for bad in ["", "0", "-1", "nan", "inf", "0.5,", "x"] {
+            assert!(alpha(bad).is_err(), "{bad}");
+        }
+    }
 }

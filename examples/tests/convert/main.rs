@@ -209,6 +209,9 @@ fn formats_of_other_programs_are_detected() {
     let numpy = scratch.model("numpy.lda");
     assert_near(all_phi(&numpy), &expected);
     assert_eq!(numpy.alpha().get(2), 0.25);
+    scratch.convert("t.npy --alpha 0.5,0.1,0.2 --out priors.lda");
+    let priors = TopicModel::load(scratch.0.join("priors.lda")).unwrap();
+    assert_eq!(priors.alpha().as_slice(), [0.5, 0.1, 0.2]);
     assert_eq!(numpy.vocabulary().unwrap().word(3), "sea");
     // A model without counts has fewer output formats, and a round trip returns the same file.
     scratch.convert("numpy.lda --out numpy.npz");
@@ -237,6 +240,7 @@ fn impossible_conversions_are_refused() {
         ("m.lda docs.txt --out phi.npy", 2, "only a .json"),
         ("m.lda --alpha 1 --out same.lda", 2, "its own prior"),
         ("t.npy --alpha 0 --out x.lda", 2, "above 0"),
+        ("t.npy --alpha 0.5,0.1 --out x.lda", 1, "alpha has 2 values for 3 topics"),
         ("m.lda --names two.txt --out x.lda", 1, "2 words, but the model has 6"),
         ("m.lda --names nowhere --out x.lda", 1, "nowhere"),
         ("nowhere --out x.lda", 1, "nowhere"),

@@ -7,7 +7,13 @@
 //! 0 file:/a.txt 0 17 tree 3
 //! ```
 //!
-//! Words get ids in order of first occurrence, because MALLET's own numbers have gaps.
+//! Words get ids in order of first occurrence, because MALLET's own numbers have gaps. Type indices
+//! and types are one to one, or the state is refused: a state in an encoding that lacks a letter has
+//! the same text for several types, which must not become one word.
+//!
+//! Sources and types may contain blanks, so the five blanks of a line are not always its columns.
+//! The columns are then found by the position, which counts up from 0 in each document, and by the
+//! types that are known already; a line that stays ambiguous is refused.
 
 use std::fs::File;
 use std::io::Read;
@@ -65,51 +71,149 @@ pub fn read_state(reader: impl Read) -> Result<TopicModel, InteropError> {
         [beta] => beta,
         _ => return Err(lines.wrong("expected one number after #beta :".to_owned())),
     };
-    let mut vocabulary = Vocabulary::new();
-    let mut counts: HashMap<(u32, u32), u32> = HashMap::new();
+    let (types, counts, provenance) = tokens(&mut lines, topics)?;
+    let words = types.vocabulary.len();
+    check_beta(beta, words).map_err(|error| InteropError::Content(error.to_string()))?;
+    let counts = by_word(counts, topics, words as u32);
+    Ok(TopicModel::of_counts(counts.finish(beta), alpha)
+        .with_vocabulary(Some(types.vocabulary))
+        .with_provenance(provenance))
+}
+
+/// Counts of (word, topic).
+type Counts = HashMap<(u32, u32), u32>;
+
+/// Reads the lines of tokens.
+fn tokens(
+    lines: &mut Lines<'_>,
+    topics: usize,
+) -> Result<(Types, Counts, Provenance), InteropError> {
+    let (mut types, mut counts) = (Types::default(), Counts::new());
     let (mut tokens, mut documents) = (0u64, 0u64);
-    let mut last = None;
+    let (mut document, mut position) = (None, 0);
     loop {
         let number = lines.number() + 1;
         let wrong = |reason: String| InteropError::Line { line: number, reason };
         let Some(line) = lines.next()? else { break };
-        // Split from the right, because only the source may contain blanks.
-        let mut fields = line.rsplitn(4, ' ');
-        let (topic, word, index) = (fields.next(), fields.next(), fields.next());
-        let (Some(topic), Some(word), Some(_), Some(before)) = (topic, word, index, fields.next())
-        else {
-            return Err(wrong("expected: doc source pos typeindex type topic".to_owned()));
-        };
+        let starts = line.split(' ').next().and_then(|number| number.parse::<u64>().ok());
+        if starts != document || tokens == 0 {
+            (document, position) = (starts, 0);
+            documents += 1;
+        }
+        let token = Token::find(line, position, &types).map_err(wrong)?;
+        position = token.position.saturating_add(1);
         let topic: u32 =
-            topic.parse().ok().filter(|&topic| (topic as usize) < topics).ok_or_else(|| {
-                wrong(format!("topic {topic:?} is not an integer below {topics}"))
-            })?;
-        let word = vocabulary.intern(word).map_err(|error| wrong(error.to_string()))?;
+            token.topic.parse().ok().filter(|&topic| (topic as usize) < topics).ok_or_else(
+                || wrong(format!("topic {:?} is not an integer below {topics}", token.topic)),
+            )?;
+        let word = types.word(token.index, token.text).map_err(wrong)?;
         let count = counts.entry((word, topic)).or_default();
         *count = count.checked_add(1).ok_or_else(|| wrong("too many tokens".to_owned()))?;
         tokens += 1;
-        let document = before.split(' ').next().and_then(|number| number.parse::<u64>().ok());
-        documents += u64::from(document != last || tokens == 1);
-        last = document;
     }
     if tokens == 0 {
         return Err(InteropError::Content("the state has no tokens".to_owned()));
     }
-    check_beta(beta, vocabulary.len()).map_err(|error| InteropError::Content(error.to_string()))?;
-    let counts = by_word(counts, topics, vocabulary.len() as u32);
     let provenance = Provenance {
         documents: Some(documents),
         tokens: Some(tokens),
         notes: vec![("program".to_owned(), "MALLET".to_owned())],
         ..Provenance::default()
     };
-    Ok(TopicModel::of_counts(counts.finish(beta), alpha)
-        .with_vocabulary(Some(vocabulary))
-        .with_provenance(provenance))
+    Ok((types, counts, provenance))
+}
+
+/// The types of a state: their texts are the vocabulary.
+#[derive(Default)]
+struct Types {
+    vocabulary: Vocabulary,
+    /// Word of each type index.
+    words: HashMap<u64, u32>,
+    /// Type index of each word.
+    indices: Vec<u64>,
+}
+
+impl Types {
+    /// The word of a type, which is new or has the same text as before.
+    fn word(&mut self, index: u64, text: &str) -> Result<u32, String> {
+        if let Some(&word) = self.words.get(&index) {
+            let before = self.vocabulary.word(word);
+            return if before == text {
+                Ok(word)
+            } else {
+                Err(format!("type {index} is {text:?}, but on an earlier line it is {before:?}"))
+            };
+        }
+        if let Some(word) = self.vocabulary.id(text) {
+            let other = self.indices[word as usize];
+            return Err(format!(
+                "types {other} and {index} are both {text:?}: write the state again in UTF-8 \
+                 (java -Dfile.encoding=UTF-8)"
+            ));
+        }
+        let word = self.vocabulary.intern(text).map_err(|error| error.to_string())?;
+        self.words.insert(index, word);
+        self.indices.push(index);
+        Ok(word)
+    }
+
+    /// Whether a type may have this text.
+    fn admits(&self, index: u64, text: &str) -> bool {
+        match self.words.get(&index) {
+            Some(&word) => self.vocabulary.word(word) == text,
+            None => self.vocabulary.id(text).is_none(),
+        }
+    }
+}
+
+/// The columns of a line that are read.
+#[derive(Clone, Copy)]
+struct Token<'a> {
+    position: u64,
+    index: u64,
+    text: &'a str,
+    topic: &'a str,
+}
+
+impl<'a> Token<'a> {
+    /// Finds the columns of a line; `position` is the one that follows from the lines before.
+    fn find(line: &'a str, position: u64, types: &Types) -> Result<Self, String> {
+        let mut found: Vec<Self> = Self::candidates(line).collect();
+        // Each rule only chooses among several.
+        let choose = |found: &mut Vec<Self>, rule: &dyn Fn(&Self) -> bool| {
+            if found.len() > 1 && found.iter().any(rule) {
+                found.retain(rule);
+            }
+        };
+        choose(&mut found, &|token| token.position == position);
+        choose(&mut found, &|token| types.admits(token.index, token.text));
+        choose(&mut found, &|token| types.words.contains_key(&token.index));
+        match found[..] {
+            [token] => Ok(token),
+            [] => Err("expected: doc source pos typeindex type topic".to_owned()),
+            [one, other, ..] => Err(format!(
+                "the type may be {:?} or {:?}: give its documents names without blanks",
+                one.text, other.text
+            )),
+        }
+    }
+
+    /// All ways to read a line: two integers that follow each other are position and type index;
+    /// a document number and a source come before them, a type and a topic after them.
+    fn candidates(line: &'a str) -> impl Iterator<Item = Self> {
+        let (columns, topic) = line.rsplit_once(' ').unwrap_or_default();
+        let blanks = columns.match_indices(' ').map(|(at, _)| at).skip(1);
+        blanks.filter_map(move |blank| {
+            let mut rest = columns[blank + 1..].splitn(3, ' ');
+            let position = rest.next()?.parse().ok()?;
+            let index = rest.next()?.parse().ok()?;
+            Some(Self { position, index, text: rest.next()?, topic })
+        })
+    }
 }
 
 /// The counts of (word, topic), in order.
-fn by_word(counts: HashMap<(u32, u32), u32>, topics: usize, words: u32) -> CountsBuilder {
+fn by_word(counts: Counts, topics: usize, words: u32) -> CountsBuilder {
     let mut entries: Vec<_> = counts.into_iter().collect();
     entries.sort_unstable();
     let mut builder = CountsBuilder::new(topics);
@@ -132,4 +236,41 @@ fn header(lines: &mut Lines<'_>, name: &str) -> Result<Vec<f64>, InteropError> {
         .flatten()
         .filter(|numbers| !numbers.is_empty())
         .ok_or_else(|| lines.wrong(format!("expected {name:?} and numbers")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "#doc source pos typeindex type topic\n#alpha : 0.5 0.5\n#beta : 0.1\n";
+
+    fn words(lines: &str) -> Result<Vec<String>, String> {
+        let model = read_state(format!("{HEAD}{lines}").as_bytes());
+        let model = model.map_err(|error| error.to_string())?;
+        let vocabulary = model.vocabulary().unwrap();
+        Ok(vocabulary.iter().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn types_and_sources_may_contain_blanks() {
+        let lines = "0 NA 0 0 new york 0\n0 NA 1 1 old york 1\n0 NA 2 2 green tea 1\n\
+                     1 NA 0 2 green tea 1\n1 NA 1 0 new york 0\n";
+        assert_eq!(words(lines).unwrap(), ["new york", "old york", "green tea"]);
+        // By the position, then by the types of earlier lines.
+        let lines = "0 a 7 3.txt 0 12 tree 1\n0 a 7 3.txt 1 4 7 8 1\n1 b 0 9 0 12 tree 1\n";
+        assert_eq!(words(lines).unwrap(), ["tree", "7 8"]);
+        assert_eq!(words("0  0 5 1999 1\n0  1 6 2001 0\n").unwrap(), ["1999", "2001"]);
+    }
+
+    #[test]
+    fn types_and_indices_are_one_to_one() {
+        for (lines, said) in [
+            ("0 NA 0 0 a 1\n0 NA 1 0 b 1\n", "line 5: type 0 is \"b\", but on an earlier line"),
+            ("0 NA 0 3 caf? 1\n0 NA 1 4 caf? 1\n", "line 5: types 3 and 4 are both \"caf?\""),
+            ("0 b 0 9 0 12 tree 1\n", "line 4: the type may be \"0 12 tree\" or \"tree\""),
+        ] {
+            let error = words(lines).unwrap_err();
+            assert!(error.contains(said), "{lines}: {error}");
+        }
+    }
 }

@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Parser, ValueEnum};
+use lda_core::Alpha;
 use lda_examples::documents::InferenceArgs;
-use lda_examples::parsers::positive;
+use lda_examples::parsers::alpha;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -40,9 +41,10 @@ pub struct Args {
     /// File of the words of the model, one per line, for a model without a vocabulary or to replace it
     #[arg(long, value_name = "FILE")]
     pub names: Option<PathBuf>,
-    /// Prior of topics in a document, for a NumPy array, which has none [default: 50/K]
-    #[arg(long, value_name = "X", value_parser = positive)]
-    pub alpha: Option<f64>,
+    /// Prior of topics in a document, for a NumPy array, which has none: one number, or one per topic
+    /// with commas between them [default: 50/K]
+    #[arg(long, value_name = "X", value_parser = alpha)]
+    pub alpha: Option<Alpha>,
     #[command(flatten)]
     pub inference: InferenceArgs,
 }

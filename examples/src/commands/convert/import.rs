@@ -9,7 +9,7 @@ use lda_core::corpus::ReadError;
 use lda_core::corpus::read::read_vocabulary;
 use lda_core::interop::{InteropError, mallet, npy, warplda};
 use lda_core::model::TopicModel;
-use lda_core::prior::Alpha;
+use lda_core::prior::{Alpha, PriorError};
 use thiserror::Error;
 
 use crate::commands::convert::args::{Args, Program};
@@ -46,8 +46,11 @@ pub enum ImportError {
         expected: usize,
     },
     /// `--alpha` is given for a model that has a prior.
-    #[error("--alpha {0}: the model has its own prior; omit --alpha")]
-    Alpha(f64),
+    #[error("--alpha: the model has its own prior; omit --alpha")]
+    Alpha,
+    /// `--alpha` does not fit the model.
+    #[error("--alpha: {0}")]
+    Prior(#[source] PriorError),
 }
 
 /// Hint for an error in a file whose format was guessed.
@@ -69,8 +72,8 @@ pub fn import(args: &Args) -> Result<TopicModel, ImportError> {
         None => tell(path).map_err(|source| ImportError::Open { path: path.clone(), source })?,
     };
     let foreign = |error| ImportError::Exchange(error, program);
-    if let Some(alpha) = args.alpha.filter(|_| program != Program::Numpy) {
-        return Err(ImportError::Alpha(alpha));
+    if args.alpha.is_some() && program != Program::Numpy {
+        return Err(ImportError::Alpha);
     }
     let model = match program {
         // The file is untrusted input, so all of it is checked.
@@ -79,8 +82,11 @@ pub fn import(args: &Args) -> Result<TopicModel, ImportError> {
         Program::Warplda => warplda::load_model(path).map_err(foreign)?,
         Program::Numpy => {
             let weights = npy::load_topics(path).map_err(foreign)?;
-            let alpha = args.alpha.unwrap_or(50.0 / weights.num_topics() as f64);
-            TopicModel::from_weights(weights, Alpha::Symmetric(alpha))
+            let topics = weights.num_topics();
+            let usual = Alpha::Symmetric(50.0 / topics as f64);
+            let alpha = args.alpha.clone().unwrap_or(usual);
+            alpha.check(topics).map_err(ImportError::Prior)?;
+            TopicModel::from_weights(weights, alpha)
         }
     };
     let Some(names) = &args.names else { return Ok(model) };

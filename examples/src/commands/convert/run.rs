@@ -63,7 +63,7 @@ impl ConvertError {
     /// Exit status: 2 if an option is the cause, 1 otherwise.
     pub fn status(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::Dense(_) | Self::Import(ImportError::Alpha(_)) => 2,
+            Self::Usage(_) | Self::Dense(_) | Self::Import(ImportError::Alpha) => 2,
             Self::Documents(error) if error.is_usage() => 2,
             _ => 1,
         }

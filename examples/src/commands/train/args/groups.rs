@@ -8,10 +8,10 @@ use lda_core::prior::Alpha;
 use lda_core::simd::Isa;
 use lda_core::train::{Learn, LearnAlpha, LevelOff, OptionsError, SamplerOptions, Start};
 use lda_examples::matrix::Layout;
-use lda_examples::parsers::{positive, share};
+use lda_examples::parsers::{alpha, positive, share};
 
 use crate::commands::train::args::values::{
-    Sampler, alpha, isa_parser, lambda, learn_parser, sampler_parser, size, start_parser,
+    Sampler, isa_parser, lambda, learn_parser, sampler_parser, size, start_parser,
 };
 use crate::commands::train::error::TrainError;
 use crate::commands::train::plot::Picture;

@@ -3,7 +3,6 @@
 use std::iter;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
-use lda_core::prior::Alpha;
 use lda_core::simd::Isa;
 use lda_core::train::{LearnAlpha, SamplerKind, Start};
 use lda_examples::parsers::{number, positive};
@@ -54,12 +53,6 @@ pub fn isa_parser() -> ValueParser {
         .into()
 }
 
-/// Parses a prior: one number, or one per topic.
-pub fn alpha(text: &str) -> Result<Alpha, String> {
-    let values = text.split(',').map(positive).collect::<Result<Vec<f64>, String>>()?;
-    Ok(if let [alpha] = values[..] { Alpha::Symmetric(alpha) } else { Alpha::PerTopic(values) })
-}
-
 /// Parses a number from 0 to 1.
 pub fn lambda(text: &str) -> Result<f64, String> {
     let value = number(text)?;
@@ -92,15 +85,6 @@ pub fn size(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn alpha_is_a_number_or_a_list() {
-        assert_eq!(alpha("0.5"), Ok(Alpha::Symmetric(0.5)));
-        assert_eq!(alpha("0.5, 1"), Ok(Alpha::PerTopic(vec![0.5, 1.0])));
-        for bad in ["", "0", "-1", "nan", "inf", "0.5,", "x"] {
-            assert!(alpha(bad).is_err(), "{bad}");
-        }
-    }
 
     #[test]
     fn sizes_have_units() {
