@@ -5,7 +5,7 @@ use std::iter;
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use lda_core::simd::Isa;
 use lda_core::train::{LearnAlpha, SamplerKind, Start};
-use lda_examples::parsers::{number, positive};
+use lda_examples::parsers::number;
 
 /// A sampler; `None` lets the library choose.
 #[derive(Clone, Copy, Debug)]
