@@ -38,6 +38,11 @@ impl<'a> Sample<'a> {
         Self { bytes, lines, whole }
     }
 
+    /// Whether the sample is all of the file.
+    pub(super) fn is_whole(&self) -> bool {
+        self.whole
+    }
+
     /// Whether the bytes are UTF-8 without NUL.
     pub(super) fn is_text(&self) -> bool {
         if self.bytes.contains(&0) {

@@ -215,6 +215,20 @@ pub enum ReadError {
         /// Its kind, with an article.
         kind: &'static str,
     },
+    /// A text file that is data rather than prose.
+    #[error(
+        "{path}: this is {kind}, and its names and labels would be words of the documents; \
+         {remedy}, or set `format` to text to read it as it is",
+        path = path.display()
+    )]
+    Structured {
+        /// The file.
+        path: PathBuf,
+        /// Its kind, with an article where it has one.
+        kind: &'static str,
+        /// How to get documents from it.
+        remedy: &'static str,
+    },
     /// A file with the byte order mark of UTF-16 that is not UTF-16.
     #[error(
         "{path}: it begins with the mark of UTF-16, but its text is invalid; convert it to UTF-8",

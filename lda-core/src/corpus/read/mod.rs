@@ -25,6 +25,7 @@ mod scan;
 mod source;
 #[cfg(feature = "text")]
 mod stop_words;
+mod structured;
 mod svmlight;
 #[cfg(feature = "text")]
 mod text;
@@ -179,14 +180,23 @@ fn detect_and_parse(
     options: &ReadOptions,
 ) -> Result<(Corpus, ReadReport), ReadError> {
     let mut input = Scanner::new(input)?;
-    let format = options
-        .format
-        .or_else(|| {
-            let sample = Sample::new(input.rest(), input.is_whole());
-            detect::detect(&sample, input.path())
-        })
-        .ok_or_else(|| not_a_text(&input))?;
+    let format = match options.format {
+        Some(format) => format,
+        None => detect_format(&input)?,
+    };
     parse(&mut input, format, options)
+}
+
+fn detect_format(input: &Scanner<'_>) -> Result<Format, ReadError> {
+    let (sample, path) = (Sample::new(input.rest(), input.is_whole()), input.path());
+    let format = detect::detect(&sample, path).ok_or_else(|| not_a_text(input))?;
+    let is_text = format == Format::Text;
+    match structured::recognise(&sample, path).filter(|_| is_text) {
+        Some(&structured::Kind { name, remedy, .. }) => {
+            Err(ReadError::Structured { path: path.to_owned(), kind: name, remedy })
+        }
+        None => Ok(format),
+    }
 }
 
 /// Error for a file of no known format: the first bytes that are not UTF-8, or that it is no text.
