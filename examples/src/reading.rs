@@ -159,6 +159,7 @@ fn read_with(
         }
         None => None,
     };
+    note_repeated_words(&corpus, note);
     drop_unused_words(&mut corpus, note);
     if let Some(dates) = &args.dates {
         corpus = corpus.with_dates(dates)?;
@@ -172,6 +173,18 @@ fn note_skipped(files: &[SkippedFile], note: &mut dyn FnMut(&str)) {
     files.iter().take(NAMED).for_each(|file| note(&format!("skipped {}", file.reason)));
     if files.len() > NAMED {
         note(&format!("skipped {} more files; --strict fails at the first", files.len() - NAMED));
+    }
+}
+
+/// Says if several words have the same name: they stay different words.
+fn note_repeated_words(corpus: &Corpus, note: &mut dyn FnMut(&str)) {
+    let Some(vocabulary) = corpus.vocabulary() else { return };
+    let is_repeated = |&(id, word): &(u32, &str)| vocabulary.id(word) != Some(id);
+    let repeated: Vec<&str> =
+        (0..).zip(vocabulary.iter()).filter(is_repeated).map(|named| named.1).collect();
+    if let Some(first) = repeated.iter().find(|word| !word.is_empty()) {
+        let number = repeated.len();
+        note(&format!("{number} words have the name of another word, such as `{first}`"));
     }
 }
 

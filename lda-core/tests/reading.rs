@@ -220,6 +220,28 @@ fn vocabularies_and_dates_must_match_the_corpus() {
 }
 
 #[test]
+fn a_dictionary_names_words_by_id() {
+    let folder = Folder::new();
+    let read = || Corpus::read(folder.0.join("docword.a.txt")).expect("a sound file");
+    folder.file("docword.a.txt", "2\n4\n3\n1 2 3\n2 3 1\n2 1 1\n");
+    let words = folder.file("a.dict", "3\n2\tz\t1\n0\tx\t1\n1\ty\t1\n");
+    let named = read().with_vocabulary(words).expect("the fourth word has no token");
+    let names: Vec<&str> = named.vocabulary().expect("given").iter().collect();
+    assert_eq!(names, ["x", "y", "z", ""]);
+    for (content, expected) in [
+        (
+            "0\tx\t1\n1\ty\t1\n",
+            "a.dict: expected a name for each word of the documents, found none",
+        ),
+        ("x\ny\t3\nz\nw\n", "a.dict:2: expected one word per line, or id, word and count"),
+    ] {
+        let words = folder.file("a.dict", content);
+        let error = read().with_vocabulary(words).expect_err("no vocabulary").to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
 fn a_format_without_num_words_accepts_a_longer_vocabulary() {
     let folder = Folder::new();
     let corpus = Corpus::read(folder.file("a.svm", "1 1:1 2:1\n")).expect("a sound file");

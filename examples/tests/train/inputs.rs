@@ -88,3 +88,45 @@ fn inputs_without_words_say_why() {
     let error = scratch.fail("x.bz2 --topics 2", 1);
     assert!(error.contains("a bzip2 file, which is not read; unpack"), "{error}");
 }
+
+#[test]
+fn dictionaries_name_words_by_id() {
+    let scratch = Scratch::new("dictionaries");
+    scratch.write("docword.a.txt", "2\n3\n4\n1 1 2\n1 2 1\n2 2 1\n2 3 2\n");
+    scratch.write("plain.txt", "river\nbank\nstock\n");
+    scratch.write("new.txt", "2\n2\tstock\t1\n0\triver\t1\n1\tbank\t2\n");
+    let table = |words: &str| {
+        let line = "--topics 2 --epochs 3 --quiet --topic-words out.csv";
+        scratch.succeed(&format!("docword.a.txt --vocabulary {words} {line}"));
+        scratch.read("out.csv").lines().skip(1).map(String::from).collect::<Vec<_>>()
+    };
+    assert_eq!(table("new.txt"), table("plain.txt"));
+    scratch.write("counts.txt", "river\t2\nbank\t2\nstock\t2\n");
+    let error = scratch.fail("docword.a.txt --vocabulary counts.txt --topics 2", 1);
+    assert!(error.contains("counts.txt:1: expected one word per line"), "{error}");
+    scratch.write("twice.txt", "river\nbank\nriver\n");
+    let output = scratch.train("docword.a.txt --vocabulary twice.txt --topics 2 --epochs 1");
+    let note = "1 words have the name of another word, such as `river`";
+    assert!(stderr(&output).contains(note), "{}", stderr(&output));
+}
+
+#[test]
+fn data_are_not_read_as_prose() {
+    let scratch = Scratch::new("data");
+    scratch.write("docs.csv", "id,text\n0,\"first words\"\n1,more words\n");
+    scratch.write("docs.tsv", "0\tgood\tfirst words\n1\tbad\tmore words\n");
+    scratch.write("docs.jsonl", "{\"id\": 0, \"text\": \"first words\"}\n{\"id\": 1}\n");
+    scratch.write("vw.txt", "d1 |text river:2 bank:1\nd2 |text stock:3\n");
+    scratch.write("low.txt", "2\nhuman interface\ngraph trees\n");
+    for (file, said) in [
+        ("docs.csv", "this is a table"),
+        ("docs.tsv", "this is a table"),
+        ("docs.jsonl", "this is JSON"),
+        ("vw.txt", "this is Vowpal Wabbit"),
+        ("low.txt", "remove that line"),
+    ] {
+        let error = scratch.fail(&format!("{file} --topics 2"), 1);
+        assert!(error.contains(said) && error.contains("--format to text"), "{error}");
+        scratch.succeed(&format!("{file} --format text --topics 2 --epochs 1 --quiet"));
+    }
+}

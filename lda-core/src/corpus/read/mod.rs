@@ -11,6 +11,7 @@
 //! otherwise.
 
 mod detect;
+mod dictionary;
 mod dropped;
 mod encoding;
 mod entries;

@@ -44,7 +44,7 @@ impl Tokenizer {
             StopWords::English => english().map(Box::from).collect(),
             StopWords::List(words) => words.iter().map(|word| stop_word(word)).collect(),
             StopWords::File(path) => {
-                let words = super::words::vocabulary(Input::file(path)?, 0)?;
+                let (words, _) = super::words::vocabulary(Input::file(path)?, 0)?;
                 words.iter().map(stop_word).collect()
             }
         };
