@@ -8,6 +8,8 @@ pub mod json;
 #[cfg(feature = "common")]
 pub mod matrix;
 #[cfg(feature = "common")]
+pub mod memory;
+#[cfg(feature = "common")]
 pub mod method;
 #[cfg(feature = "metrics")]
 pub mod metrics;

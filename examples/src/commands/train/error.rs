@@ -49,6 +49,18 @@ pub enum TrainError {
     /// The options do not fit the corpus.
     #[error(transparent)]
     Options(#[from] OptionsError),
+    /// Training does not fit into memory.
+    #[error(
+        "training needs about {needed} bytes of memory, and this process may use {limit}: ask for \
+         fewer topics, use the warp sampler, or check the largest word number of the documents; \
+         --memory-limit {needed} allows it all the same"
+    )]
+    Memory {
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes that the process may use.
+        limit: u64,
+    },
     /// The run cannot be resumed.
     #[error("--resume: {0}")]
     Resume(#[from] ResumeError),

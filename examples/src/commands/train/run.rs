@@ -8,7 +8,9 @@ use lda_core::container::FileError;
 use lda_core::corpus::BuildError;
 use lda_core::eval::{CompletionOptions, Phi, held_out_perplexity, top_words};
 use lda_core::model::TopicModel;
-use lda_core::train::{self, Checkpoints, EpochReport, Flow, HeldOut, Observer, Snapshot, Trainer};
+use lda_core::train::{
+    self, Checkpoints, EpochReport, Flow, HeldOut, Observer, OptionsError, Snapshot, Trainer,
+};
 
 use crate::commands::train::args::{Args, ResultArgs};
 use crate::commands::train::error::TrainError;
@@ -18,7 +20,7 @@ use crate::commands::train::provenance::{Init, Input, Provenance};
 use crate::commands::train::results::{Outcome, Results};
 use crate::commands::train::{held_out, init, input, interrupt};
 use lda_examples::matrix::Layout;
-use lda_examples::{program, table};
+use lda_examples::{memory, program, table};
 
 /// Reads the corpus, trains, writes the output files and prints the table.
 ///
@@ -39,6 +41,10 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
         (None, Some(model)) => init::inherit(args, model, args.options()?),
         (None, None) => args.options()?,
     };
+    let options = match args.machine.memory_limit {
+        Some(_) => options,
+        None => options.memory_limit(memory::of_process()),
+    };
     let (mut corpus, mut input) = input::load(args, &progress)?;
     if let Some(model) = &model {
         init::widen(&mut corpus, model, &progress)?;
@@ -54,7 +60,12 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
             let (model, topics) = (model.as_ref(), options.get_topics());
             let pseudo_counts = init::pseudo_counts(&args.init, model, &corpus, topics, &progress)?;
             let init = train::Init { pseudo_counts, topics: None };
-            Trainer::with_init(&corpus, &options, init)?
+            Trainer::with_init(&corpus, &options, init).map_err(|error| match error {
+                OptionsError::Memory { needed, limit } if args.machine.memory_limit.is_none() => {
+                    TrainError::Memory { needed, limit }
+                }
+                error => error.into(),
+            })?
         }
     };
     if snapshot.is_none() {

@@ -75,7 +75,7 @@ fn read_directory(path: &Path, options: &ReadOptions) -> Result<(Corpus, ReadRep
 fn read_file(file: &Path, collector: &mut TextCollector) -> Result<(u64, u64), ReadError> {
     let mut input = Scanner::new(Input::file(file)?)?;
     if input.rest().contains(&0) {
-        return Err(ReadError::UnknownFormat { path: file.to_owned() });
+        return Err(ReadError::UnreadKind { path: file.to_owned(), kind: "a binary file" });
     }
     while let Some(ends_line) = collector.piece(&mut input)? {
         if ends_line {

@@ -128,7 +128,8 @@ pub struct MachineArgs {
     /// Number of threads; does not change results [default: all cores]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Memory limit, such as 500MiB or 8GiB; training that needs more is refused
+    /// Memory limit, such as 500MiB or 8GiB; training that needs more is refused [default: the
+    /// memory of the machine]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory_limit: Option<u64>,
     /// Initial topics of the tokens: drawn from all topics, or from a small random subset per word or
