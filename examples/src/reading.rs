@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, ValueParser};
 use lda_core::Corpus;
-use lda_core::corpus::read::SkippedFile;
+use lda_core::corpus::read::{SkippedFile, TokenizerOptions};
 use lda_core::corpus::{Format, ReadError, ReadOptions, ReadReport};
+use lda_core::model::TopicModel;
 use thiserror::Error;
 
 use crate::sources::{self, SourcesError};
@@ -89,16 +90,23 @@ pub struct Reading {
     pub vocabulary: Option<PathBuf>,
 }
 
-/// Reads the documents at `path`; `note` receives lines for people.
+/// Reads the documents at `path`; `note` receives lines for people. Texts for a `model` are cut into
+/// words as those that it was trained on.
 ///
 /// # Errors
 /// [`ReadingError`], with the file, the line and what to do.
 pub fn read(
     path: &Path,
     args: &ReadingArgs,
+    model: Option<&TopicModel>,
     note: &mut dyn FnMut(&str),
 ) -> Result<Reading, ReadingError> {
-    read_with(path, args, read_options(args)?, note)
+    read_with(path, args, model, read_options(args, model)?, note)
+}
+
+/// The rules by which the texts of a model were cut into words, if it records them.
+pub fn rules(model: &TopicModel) -> Option<&TokenizerOptions> {
+    model.vocabulary()?.tokenizer()
 }
 
 /// Reads the documents at `path`, or the Rust sources of this machine without one; also returns their
@@ -112,7 +120,7 @@ pub fn read_or_sources(
     note: &mut dyn FnMut(&str),
 ) -> Result<(Corpus, String), ReadingError> {
     match path {
-        Some(path) => Ok((read(path, args, note)?.corpus, path.display().to_string())),
+        Some(path) => Ok((read(path, args, None, note)?.corpus, path.display().to_string())),
         None => Ok((sources::read(&args.text, note)?.0, sources::NAME.to_owned())),
     }
 }
@@ -124,14 +132,15 @@ pub fn read_or_sources(
 pub fn read_in_order(
     path: &Path,
     args: &ReadingArgs,
+    model: Option<&TopicModel>,
     note: &mut dyn FnMut(&str),
 ) -> Result<Reading, ReadingError> {
-    let mut ordered = read_options(args)?;
+    let mut ordered = read_options(args, model)?;
     ordered.keep_order = true;
-    match read_with(path, args, ordered, note) {
+    match read_with(path, args, model, ordered, note) {
         // Returned before anything is read: the format has no word order.
         Err(ReadingError::Read(ReadError::Option { name: "keep_order", .. })) => {
-            read(path, args, note)
+            read(path, args, model, note)
         }
         result => result,
     }
@@ -140,6 +149,7 @@ pub fn read_in_order(
 fn read_with(
     path: &Path,
     args: &ReadingArgs,
+    model: Option<&TopicModel>,
     options: ReadOptions,
     note: &mut dyn FnMut(&str),
 ) -> Result<Reading, ReadingError> {
@@ -147,6 +157,9 @@ fn read_with(
     note(&format!("{}: {report}", path.display()));
     note_skipped(&report.skipped_files, note);
     check_fit(args, &report)?;
+    if let (Some(model), Format::Text) = (model, report.format) {
+        args.text.words.warning(rules(model)).iter().for_each(|warning| note(warning));
+    }
     let vocabulary = match &args.vocabulary {
         Some(vocabulary) => {
             corpus = corpus.with_vocabulary(vocabulary)?;
@@ -200,11 +213,14 @@ fn drop_unused_words(corpus: &mut Corpus, note: &mut dyn FnMut(&str)) {
     }
 }
 
-/// Options of the reader.
+/// Options of the reader; texts for a `model` are cut into words as those that it was trained on.
 ///
 /// # Errors
 /// [`ReadError`], if the format is unknown.
-pub fn read_options(input: &ReadingArgs) -> Result<ReadOptions, ReadError> {
+pub fn read_options(
+    input: &ReadingArgs,
+    model: Option<&TopicModel>,
+) -> Result<ReadOptions, ReadError> {
     let mut options = ReadOptions::default();
     if let Some(format) = &input.format {
         options.format = Some(format.parse()?);
@@ -212,7 +228,7 @@ pub fn read_options(input: &ReadingArgs) -> Result<ReadOptions, ReadError> {
     options.index_base = input.index_base.unwrap_or(options.index_base);
     options.num_words = input.num_words;
     options.transpose = input.transpose;
-    options.text = input.text.options();
+    options.text = input.text.options(model.and_then(rules));
     Ok(options)
 }
 
@@ -225,7 +241,7 @@ fn check_fit(input: &ReadingArgs, report: &ReadReport) -> Result<(), ReadingErro
             report.format
         )))
     };
-    if let Some((option, _)) = input.text.given().iter().find(|(_, given)| *given && !is_text) {
+    if let Some((option, _)) = input.text.given().find(|(_, given)| *given && !is_text) {
         return refuse(option, "plain text");
     }
     if input.index_base.is_some() && report.format != Format::Svmlight {

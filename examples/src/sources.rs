@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use lda_core::Corpus;
-use lda_core::corpus::read::StopWords;
+use lda_core::corpus::read::{StopWords, TokenizerOptions};
 use lda_core::corpus::{BuildError, CorpusBuilder, ReadError, Vocabulary};
 use serde::Serialize;
 use thiserror::Error;
@@ -107,6 +107,20 @@ impl Rules {
                 _ => None,
             },
         })
+    }
+}
+
+impl Rules {
+    /// The rules for texts of a model of Rust sources. They differ in words with digits only, which the
+    /// sources are read without and no model has.
+    fn tokenizer(&self) -> TokenizerOptions {
+        let mut options = TokenizerOptions::default();
+        options.split_identifiers = true;
+        (options.min_length, options.max_length) = (self.min_length, self.max_length);
+        if let Some(list) = &self.stop_list {
+            options.stop_words = StopWords::List(list.clone());
+        }
+        options
     }
 }
 
@@ -357,6 +371,7 @@ impl Words {
             let keep = frequency >= rules.min_document_frequency && f64::from(frequency) <= most;
             ids.push(if keep { Some(kept.intern(word)?) } else { None });
         }
+        kept.set_tokenizer(Some(rules.tokenizer()));
         let mut builder = CorpusBuilder::new().vocabulary(kept);
         for tokens in self.documents {
             builder.push_tokens(tokens.iter().filter_map(|&token| ids[token as usize]))?;

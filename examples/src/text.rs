@@ -3,14 +3,15 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use clap::Arg;
 use clap::builder::{PossibleValuesParser, ValueParser};
 use lda_core::corpus::ReadError;
-use lda_core::corpus::read::{StopWords, TextOptions, WordRule, read_vocabulary};
+use lda_core::corpus::read::{StopWords, TextOptions, TokenizerOptions, WordRule, read_vocabulary};
 
 use crate::parsers::share;
 
 /// Words of a text: the tokenization of `lda serve`, and part of [`TextArgs`].
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub struct WordArgs {
     /// Stop words to leave out: `english`, `none`, or a file with one word per line [default: english]
     #[arg(long, value_name = "LIST")]
@@ -38,49 +39,74 @@ pub struct WordArgs {
 }
 
 impl WordArgs {
-    /// Options of the tokenizer.
-    pub fn options(&self) -> TextOptions {
-        let mut options = TextOptions::default();
+    /// Options of the tokenizer: those of `model`, or the defaults without one, with the options that
+    /// are given in their places.
+    pub fn options(&self, model: Option<&TokenizerOptions>) -> TokenizerOptions {
+        let mut options = model.cloned().unwrap_or_default();
         if let Some(list) = &self.stop_words {
             options.stop_words = stop_words(list);
         }
-        if self.words.as_deref() == Some("whitespace") {
-            (options.words, options.min_length) = (WordRule::Whitespace, 1);
+        match self.words.as_deref() {
+            Some("whitespace") if options.words != WordRule::Whitespace => {
+                (options.words, options.min_length) = (WordRule::Whitespace, 1);
+            }
+            Some("unicode") => options.words = WordRule::Unicode,
+            _ => {}
         }
         options.min_length = self.min_length.unwrap_or(options.min_length);
         options.max_length = self.max_length.unwrap_or(options.max_length);
-        options.split_identifiers = self.split_identifiers;
-        options.lowercase = !self.keep_case;
-        options.numbers = self.numbers;
+        options.split_identifiers |= self.split_identifiers;
+        options.lowercase &= !self.keep_case;
+        options.numbers |= self.numbers;
         options
+    }
+
+    /// A line for people if texts for a model are not, or may not be, cut into words as those that it
+    /// was trained on: `model` are its rules.
+    pub fn warning(&self, model: Option<&TokenizerOptions>) -> Option<String> {
+        let given = self.given();
+        let names: Vec<&str> =
+            given.iter().filter(|option| option.1).map(|option| option.0).collect();
+        match model {
+            None if names.is_empty() => Some(
+                "warning: the model does not record how its texts were cut into words; give the \
+                 options of its training if they were not the defaults"
+                    .to_owned(),
+            ),
+            Some(rules) if self.options(model) != *rules => Some(format!(
+                "warning: the texts are cut into words by other rules than those that the model was \
+                 trained on ({}): some of its words will not be found",
+                names.join(", ")
+            )),
+            _ => None,
+        }
+    }
+
+    /// The options by name, and whether each is given.
+    fn given(&self) -> [(&'static str, bool); 7] {
+        [
+            ("--stop-words", self.stop_words.is_some()),
+            ("--words", self.words.is_some()),
+            ("--min-length", self.min_length.is_some()),
+            ("--max-length", self.max_length.is_some()),
+            ("--split-identifiers", self.split_identifiers),
+            ("--keep-case", self.keep_case),
+            ("--numbers", self.numbers),
+        ]
     }
 }
 
-/// Tokenization of documents, some of which applies only to the documents at the argument `path`: the
-/// Rust sources, which are read without a path, have a tokenizer of their own.
+/// Tokenization of documents. Commands adapt the options with [`of_training`] or [`of_model`].
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Words of plain text")]
-#[command(mut_arg("min_length", |arg| {
-    arg.help(
-        "Minimum length of a word, in characters [default: 2; with --words whitespace: 1; Rust \
-         sources: 3]",
-    )
-}))]
-#[command(mut_arg("max_length", |arg| {
-    arg.help("Maximum length of a word, in characters [default: 64; Rust sources: 32]")
-}))]
-#[command(mut_arg("words", |arg| arg.requires("path")))]
-#[command(mut_arg("split_identifiers", |arg| arg.requires("path")))]
-#[command(mut_arg("keep_case", |arg| arg.requires("path")))]
-#[command(mut_arg("numbers", |arg| arg.requires("path")))]
 pub struct TextArgs {
     /// Words of a text.
     #[command(flatten)]
     pub words: WordArgs,
-    /// Minimum number of documents that contain a word [default: 1; Rust sources: 5]
+    /// Minimum number of documents that contain a word [default: 1]
     #[arg(long, value_name = "N")]
     pub min_document_frequency: Option<u32>,
-    /// Maximum share of the documents that contain a word [default: 1; Rust sources: 0.25]
+    /// Maximum share of the documents that contain a word [default: 1]
     #[arg(long, value_name = "SHARE", value_parser = share(true))]
     pub max_document_frequency: Option<f64>,
     /// Extensions of the files to read in a directory, such as `md,txt` [default: all files]
@@ -92,9 +118,11 @@ pub struct TextArgs {
 }
 
 impl TextArgs {
-    /// Options of the reader of plain text.
-    pub fn options(&self) -> TextOptions {
-        let mut options = self.words.options();
+    /// Options of the reader of plain text; `model` are the rules of the model that the texts are
+    /// for.
+    pub fn options(&self, model: Option<&TokenizerOptions>) -> TextOptions {
+        let mut options = TextOptions::default();
+        options.tokenizer = self.words.options(model);
         options.min_document_frequency =
             self.min_document_frequency.unwrap_or(options.min_document_frequency);
         options.max_document_frequency =
@@ -105,22 +133,47 @@ impl TextArgs {
     }
 
     /// The options by name, and whether each is given.
-    pub fn given(&self) -> [(&'static str, bool); 11] {
-        let words = &self.words;
-        [
-            ("--stop-words", words.stop_words.is_some()),
+    pub fn given(&self) -> impl Iterator<Item = (&'static str, bool)> {
+        let others = [
             ("--min-document-frequency", self.min_document_frequency.is_some()),
             ("--max-document-frequency", self.max_document_frequency.is_some()),
-            ("--words", words.words.is_some()),
-            ("--min-length", words.min_length.is_some()),
-            ("--max-length", words.max_length.is_some()),
-            ("--split-identifiers", words.split_identifiers),
-            ("--keep-case", words.keep_case),
-            ("--numbers", words.numbers),
             ("--extensions", !self.extensions.is_empty()),
             ("--strict", self.strict),
-        ]
+        ];
+        self.words.given().into_iter().chain(others)
     }
+}
+
+/// An option of a command that trains: without a path it reads the Rust sources, which have defaults
+/// and a tokenizer of their own.
+pub fn of_training(arg: Arg) -> Arg {
+    let of_sources = match arg.get_id().as_str() {
+        "words" | "split_identifiers" | "keep_case" | "numbers" => return arg.requires("path"),
+        "min_length" => "3",
+        "max_length" => "32",
+        "min_document_frequency" => "5",
+        "max_document_frequency" => "0.25",
+        _ => return arg,
+    };
+    with_default(arg, |default| format!("{default}; Rust sources: {of_sources}"))
+}
+
+/// An option of a command that has a model: by default, texts are cut into words as in its training.
+pub fn of_model(arg: Arg) -> Arg {
+    match arg.get_id().as_str() {
+        "words" | "stop_words" | "min_length" | "max_length" => {
+            with_default(arg, |_| "as in training".to_owned())
+        }
+        _ => arg,
+    }
+}
+
+/// The option with another default in its help.
+fn with_default(arg: Arg, change: impl Fn(&str) -> String) -> Arg {
+    let help = arg.get_help().map(ToString::to_string).unwrap_or_default();
+    let (text, default) = help.rsplit_once(" [default: ").expect("the help states a default");
+    let default = change(default.trim_end_matches(']'));
+    arg.help(format!("{text} [default: {default}]"))
 }
 
 fn word_rule() -> ValueParser {
@@ -154,6 +207,7 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
+    #[command(mut_args(of_training))]
     struct Line {
         path: Option<PathBuf>,
         #[command(flatten)]
@@ -166,7 +220,7 @@ mod tests {
 
     #[test]
     fn defaults_are_those_of_the_reader() {
-        assert_eq!(parse("").unwrap().text.options(), TextOptions::default());
+        assert_eq!(parse("").unwrap().text.options(None), TextOptions::default());
     }
 
     #[test]
@@ -176,18 +230,42 @@ mod tests {
             --extensions md,txt --words whitespace --strict";
         let Line { path, text } = parse(line).unwrap();
         assert_eq!(path, Some(PathBuf::from("in")));
-        assert!(text.given().iter().all(|(_, given)| *given));
+        assert!(text.given().all(|(_, given)| given));
         let mut expected = TextOptions::default();
-        expected.stop_words = StopWords::None;
-        (expected.min_length, expected.max_length) = (3, 9);
-        (expected.split_identifiers, expected.lowercase, expected.numbers) = (true, false, true);
+        let words = &mut expected.tokenizer;
+        words.stop_words = StopWords::None;
+        (words.min_length, words.max_length) = (3, 9);
+        (words.split_identifiers, words.lowercase, words.numbers) = (true, false, true);
+        words.words = WordRule::Whitespace;
         (expected.min_document_frequency, expected.max_document_frequency) = (4, 0.5);
         expected.extensions = vec!["md".to_owned(), "txt".to_owned()];
-        (expected.words, expected.strict) = (WordRule::Whitespace, true);
-        assert_eq!(text.options(), expected);
+        expected.strict = true;
+        assert_eq!(text.options(None), expected);
         // Text that is cut already has words of one character.
-        let segmented = parse("in --words whitespace").unwrap().text.options();
+        let segmented = parse("in --words whitespace").unwrap().text.options(None).tokenizer;
         assert_eq!((segmented.words, segmented.min_length), (WordRule::Whitespace, 1));
+    }
+
+    #[test]
+    fn rules_of_a_model_are_the_defaults() {
+        let words = |line: &str| parse(line).unwrap().text.words;
+        let model =
+            words("in --keep-case --numbers --min-length 4 --stop-words none").options(None);
+        assert_eq!(words("in").options(Some(&model)), model);
+        assert_eq!(words("in").warning(Some(&model)), None);
+        assert_eq!(words("in --keep-case --min-length 4").warning(Some(&model)), None);
+        let other = words("in --min-length 3");
+        assert_eq!(other.options(Some(&model)).min_length, 3);
+        assert!(other.options(Some(&model)).numbers);
+        assert!(other.warning(Some(&model)).unwrap().contains("(--min-length)"));
+        // A model without rules: only who gives options has thought of them.
+        assert!(words("in").warning(None).unwrap().contains("does not record"));
+        assert_eq!(other.warning(None), None);
+        // The rule of white space sets the length only where it is new.
+        let mut model = TokenizerOptions::default();
+        (model.words, model.min_length) = (WordRule::Whitespace, 5);
+        assert_eq!(words("in --words whitespace").options(Some(&model)), model);
+        assert_eq!(words("in --words unicode").options(Some(&model)).words, WordRule::Unicode);
     }
 
     #[test]

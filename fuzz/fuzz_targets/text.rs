@@ -21,14 +21,15 @@ struct Input<'a> {
 libfuzzer_sys::fuzz_target!(|input: Input<'_>| {
     let mut options = options();
     options.keep_order = input.keep_order;
-    let words = &mut options.text;
+    let words = &mut options.text.tokenizer;
     words.split_identifiers = input.split_identifiers;
     words.lowercase = input.lowercase;
     words.numbers = input.numbers;
     words.stop_words = if input.english { StopWords::English } else { StopWords::None };
     words.min_length = u32::from(input.min_length % 4);
-    words.min_document_frequency = u32::from(input.min_document_frequency % 4);
-    words.max_document_frequency = 1.0 - f64::from(input.max_document_frequency % 100) / 100.0;
+    options.text.min_document_frequency = u32::from(input.min_document_frequency % 4);
+    options.text.max_document_frequency =
+        1.0 - f64::from(input.max_document_frequency % 100) / 100.0;
     let result = Format::Text.read_from(input.bytes, "fuzz", &options);
     if let (true, Ok((corpus, _))) = (input.keep_order, &result) {
         for d in 0..corpus.num_documents() {

@@ -134,8 +134,8 @@ proptest! {
         let corpus = Corpus::from_words(&documents).unwrap();
         let lines = documents.iter().map(|words| words.join(" ") + "\n").collect::<String>();
         let mut options = ReadOptions::default();
-        options.text.stop_words = StopWords::None;
-        options.text.min_length = 1;
+        options.text.tokenizer.stop_words = StopWords::None;
+        options.text.tokenizer.min_length = 1;
         let (again, _) = Format::Text.read_from(lines.as_bytes(), "t", &options).unwrap();
         prop_assert_eq!(again, corpus);
     }
@@ -281,7 +281,7 @@ fn a_directory_is_read_in_order() {
         (words, report)
     };
     let mut options = ReadOptions::default();
-    options.text.stop_words = StopWords::None;
+    options.text.tokenizer.stop_words = StopWords::None;
     let (words, report) = read(&options);
     assert_eq!(words, ["first", "second", "file", "third", "fourth", "fifth"]);
     assert_eq!((report.documents, report.empty_documents, report.format), (6, 1, Format::Text));
@@ -356,11 +356,11 @@ fn stop_words_come_from_a_file() {
     let folder = Folder::new();
     let mut options = ReadOptions::default();
     options.text = TextOptions::default();
-    options.text.stop_words = StopWords::File(folder.file("stop", "Cat\ndog\n"));
+    options.text.tokenizer.stop_words = StopWords::File(folder.file("stop", "Cat\ndog\n"));
     let file = folder.file("a.txt", "the cat and the dog\n");
     let corpus = Corpus::read_with(&file, &options).expect("three tokens");
     assert_eq!(corpus.num_tokens(), 3);
-    options.text.stop_words = StopWords::File("no/such/list".into());
+    options.text.tokenizer.stop_words = StopWords::File("no/such/list".into());
     let error = Corpus::read_with(&file, &options).expect_err("no list").to_string();
     assert!(error.starts_with("no/such/list: "), "{error}");
 }

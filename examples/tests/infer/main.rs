@@ -176,3 +176,48 @@ fn documents_of_stop_words_alone_are_empty() {
     }
     assert_eq!(lines(&from_file).len(), 2);
 }
+
+#[test]
+fn texts_are_cut_as_those_of_the_training() {
+    let scratch = Scratch::new("rules");
+    // By the defaults, every one of these words is dropped or changed.
+    let text = "K9 A-1 x\nK9 x B-2\nA-1 B-2 K9\n".repeat(8);
+    scratch.write("codes.txt", &text);
+    scratch.write("stop.txt", "x\n");
+    let train = |line: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
+        let line = format!("train {line} --topics 2 --epochs 5 -q");
+        command.current_dir(&scratch.0).args(line.split_whitespace());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    train("codes.txt --words whitespace --keep-case --stop-words stop.txt --save c.lda");
+    // The content of the list is in the model, not its name.
+    fs::remove_file(scratch.0.join("stop.txt")).unwrap();
+    scratch.write("new.txt", "K9 A-1 k9 x\n");
+    let answer = |output: &Output| -> Value {
+        let lines = String::from_utf8(output.stdout.clone()).unwrap();
+        assert!(!lines.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_str(lines.lines().next().unwrap()).unwrap()
+    };
+    for (line, input) in [("c.lda new.txt", ""), ("c.lda", "K9 A-1 k9 x\n")] {
+        let output = scratch.run(line, input);
+        let (found, error) = (answer(&output), String::from_utf8_lossy(&output.stderr));
+        assert_eq!((&found["tokens"], &found["unknown"]), (&2.into(), &1.into()), "{line}");
+        assert!(!error.contains("warning"), "{error}");
+        let output = scratch.run(&format!("{line} --words unicode"), input);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(answer(&output)["tokens"], 1, "{line}");
+        assert!(error.contains("by other rules") && error.contains("(--words)"), "{error}");
+    }
+    // Training goes on by the rules of the model, and so does the model that comes of it.
+    train("new.txt --from c.lda --save d.lda");
+    assert_eq!(answer(&scratch.run("d.lda new.txt", ""))["tokens"], 3);
+    // A model of word numbers has no rules, which is said.
+    scratch.write("docword.n.txt", "2\n2\n2\n1 1 3\n2 2 3\n");
+    scratch.write("vocab.n.txt", "tree\nsea\n");
+    train("docword.n.txt --save n.lda");
+    let output = scratch.run("n.lda new.txt", "");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("does not record how its texts were cut into words"), "{error}");
+}

@@ -233,3 +233,22 @@ fn metrics_add_up() {
         (server.metric("lda_http_connections") == 1.0).then_some(())
     });
 }
+
+#[test]
+fn texts_are_cut_as_those_of_the_training() {
+    let scratch = Scratch::new("rules");
+    scratch.write("codes.txt", "K9 A-1\nB-2 A-1\nK9 B-2\n".repeat(8));
+    scratch.train("codes.txt --topics 2 --words whitespace --keep-case --save m.lda");
+    let server = Server::start(&scratch, "");
+    let body = json!({ "text": "K9 k9 A-1" });
+    let answer = server.infer(&body);
+    assert_eq!((&answer["tokens"], &answer["unknown"]), (&2.into(), &1.into()));
+    // A model of other rules brings them with it: k9, k9 and 1.
+    scratch.train("codes.txt --topics 2 --numbers --min-length 1 --save other.lda");
+    scratch.replace("m.lda", std::fs::read(scratch.path("other.lda")).unwrap());
+    server.signal("-HUP");
+    wait_for("the other rules", || {
+        let answer = server.infer(&body);
+        (answer["tokens"] == 3).then_some(())
+    });
+}

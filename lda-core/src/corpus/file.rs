@@ -5,7 +5,7 @@
 //!
 //! | section | element | content |
 //! |---|---|---|
-//! | `about` | u8 | pairs: `documents`, `words`, `tokens`, `corpus` (fingerprint, hexadecimal) |
+//! | `about` | u8 | pairs: `documents`, `words`, `tokens`, `corpus` (fingerprint, hexadecimal); `tokenizer.NAME` for the rules of text, if they are known |
 //! | `offsets` | u32 | D + 1: the pairs of document d are entries `offsets[d]` to `offsets[d + 1]` of `words` and `counts` |
 //! | `words` | u32 | word of each pair, ascending in a document |
 //! | `counts` | u8, u16, u32 | count of each pair, none 0; the narrowest type that fits all |
@@ -19,6 +19,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, Write};
 use std::path::Path;
 
+use super::read::TokenizerOptions;
 use super::{Corpus, Date, MAX_TOKENS, MAX_WORD, Sequence, Vocabulary};
 use crate::container::pairs::{self, ABOUT, Pairs};
 use crate::container::{FileError, Kind, Number, Reader, Source, Writer, replace};
@@ -52,13 +53,16 @@ impl Corpus {
         let two = usize::from(sequence.is_some()) + usize::from(names.is_some());
         let sections = 4 + usize::from(dates.is_some()) + 2 * two;
         let mut file = Writer::new(out, Kind::Corpus, sections)?;
-        let about = [
-            ("documents", self.num_documents().to_string()),
-            ("words", self.num_words.to_string()),
-            ("tokens", self.num_tokens.to_string()),
-            ("corpus", format!("{:016x}", self.fingerprint())),
+        let mut about = vec![
+            ("documents".to_owned(), self.num_documents().to_string()),
+            ("words".to_owned(), self.num_words.to_string()),
+            ("tokens".to_owned(), self.num_tokens.to_string()),
+            ("corpus".to_owned(), format!("{:016x}", self.fingerprint())),
         ];
-        file.section(ABOUT, pairs::to_bytes(about.iter().map(|(name, value)| (*name, &**value))))?;
+        let tokenizer = names.and_then(Vocabulary::tokenizer);
+        about.extend(tokenizer.map(TokenizerOptions::to_pairs).unwrap_or_default());
+        let about = about.iter().map(|(name, value)| (&**name, &**value));
+        file.section(ABOUT, pairs::to_bytes(about))?;
         file.section("offsets", self.offsets.iter().copied())?;
         file.section("words", self.words.iter().copied())?;
         let counts = self.counts.iter().copied();
@@ -159,6 +163,9 @@ fn read(file: &mut impl Source) -> Result<Corpus, FileError> {
         return Err(FileError::malformed("corpus", "it is of other documents"));
     }
     read_optional(file, &mut read)?;
+    if let Some(vocabulary) = &mut read.vocabulary {
+        vocabulary.set_tokenizer(TokenizerOptions::from_pairs(&about)?);
+    }
     Ok(read)
 }
 
@@ -230,7 +237,7 @@ mod tests {
         file.into_inner()
     }
 
-    /// With names, dates and order.
+    /// With names, rules of text, dates and order.
     fn whole() -> Corpus {
         let mut builder = CorpusBuilder::new().keep_order();
         for (document, date) in
@@ -239,7 +246,10 @@ mod tests {
             builder.push_words(document).unwrap();
             builder.push_date(date.parse().unwrap());
         }
-        builder.build().unwrap()
+        let mut corpus = builder.build().unwrap();
+        let names = corpus.vocabulary.as_mut().unwrap();
+        names.set_tokenizer(Some(TokenizerOptions::default()));
+        corpus
     }
 
     /// A file with a section of another content.
@@ -331,7 +341,9 @@ mod tests {
             let found = read.expect_err(section).to_string();
             assert!(found.contains(why), "{section}: {found}");
         }
-        let about = with(&corpus, ABOUT, |about| *about.last_mut().unwrap() = b'x'.into());
+        let mut plain = corpus.clone();
+        plain.vocabulary.as_mut().unwrap().set_tokenizer(None);
+        let about = with(&plain, ABOUT, |about| *about.last_mut().unwrap() = b'x'.into());
         assert!(Corpus::load_from(Cursor::new(about)).unwrap_err().to_string().contains("corpus"));
     }
 

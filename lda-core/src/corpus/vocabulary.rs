@@ -6,10 +6,12 @@
 
 use std::fmt;
 use std::hash::BuildHasher;
+use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use thiserror::Error;
 
+use super::read::TokenizerOptions;
 use crate::container::FileError;
 
 /// Error: the vocabulary is full. Ids and positions in the arena have 32 bits.
@@ -39,6 +41,7 @@ pub struct Vocabulary {
     /// Ids of the distinct strings, by the hash of the string.
     ids: HashTable<u32>,
     hasher: DefaultHashBuilder,
+    tokenizer: Option<Arc<TokenizerOptions>>,
 }
 
 impl Vocabulary {
@@ -111,7 +114,7 @@ impl Vocabulary {
         self.arena.push_str(text);
         self.ends.push(end);
         if first {
-            let Self { arena, ends, ids, hasher } = self;
+            let Self { arena, ends, ids, hasher, .. } = self;
             ids.insert_unique(hash, id, |&id| hasher.hash_one(word(arena, ends, id)));
         }
         Ok(id)
@@ -152,6 +155,27 @@ impl Vocabulary {
         words
     }
 
+    /// Rules by which texts were cut into these words, if the words come from a reader of text. A
+    /// model carries them, so that texts for it are cut alike.
+    ///
+    /// ```
+    /// use lda_core::corpus::{Format, ReadOptions};
+    ///
+    /// let mut options = ReadOptions::default();
+    /// options.text.tokenizer.lowercase = false;
+    /// let (corpus, _) = Format::Text.read_from(&b"Tree and Leaf"[..], "text", &options)?;
+    /// assert!(!corpus.vocabulary().unwrap().tokenizer().unwrap().lowercase);
+    /// # Ok::<(), lda_core::corpus::ReadError>(())
+    /// ```
+    pub fn tokenizer(&self) -> Option<&TokenizerOptions> {
+        self.tokenizer.as_deref()
+    }
+
+    /// Sets the [rules](Self::tokenizer) by which texts were cut into these words.
+    pub fn set_tokenizer(&mut self, tokenizer: Option<TokenizerOptions>) {
+        self.tokenizer = tokenizer.map(Arc::new);
+    }
+
     /// The words in order of their ids.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &str> {
         (0..self.ends.len()).map(|id| self.word(id as u32))
@@ -159,7 +183,7 @@ impl Vocabulary {
 
     /// The words for which `keep` is true, in the same order.
     pub(super) fn retain(&self, mut keep: impl FnMut(u32) -> bool) -> Self {
-        let mut kept = Self::new();
+        let mut kept = Self { tokenizer: self.tokenizer.clone(), ..Self::new() };
         for id in 0..self.ends.len() as u32 {
             if keep(id) {
                 kept.push(self.word(id)).expect("a part of a vocabulary fits where all of it did");
@@ -170,7 +194,7 @@ impl Vocabulary {
     }
 
     pub(super) fn shrink(&mut self) {
-        let Self { arena, ends, ids, hasher } = self;
+        let Self { arena, ends, ids, hasher, .. } = self;
         arena.shrink_to_fit();
         ends.shrink_to_fit();
         ids.shrink_to_fit(|&id| hasher.hash_one(word(arena, ends, id)));
@@ -188,10 +212,10 @@ fn word<'a>(arena: &'a str, ends: &[u32], id: u32) -> &'a str {
     &arena[start as usize..ends[id] as usize]
 }
 
-/// Equal if the same words have the same ids.
+/// Equal if the same words have the same ids, and texts are cut by the same rules.
 impl PartialEq for Vocabulary {
     fn eq(&self, other: &Self) -> bool {
-        self.arena == other.arena && self.ends == other.ends
+        self.arena == other.arena && self.ends == other.ends && self.tokenizer == other.tokenizer
     }
 }
 

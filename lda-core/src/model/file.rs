@@ -12,6 +12,8 @@ use super::weights::Weights;
 use super::{Parameters, TopicModel};
 use crate::container::pairs::{self, ABOUT, Pairs};
 use crate::container::{FileError, Kind, Reader, Source, Writer, replace};
+use crate::corpus::Vocabulary;
+use crate::corpus::read::TokenizerOptions;
 use crate::prior::check_beta;
 
 impl TopicModel {
@@ -87,6 +89,8 @@ impl TopicModel {
         };
         about.push(("parameters".to_owned(), parameters.to_owned()));
         about.extend(self.provenance.to_pairs());
+        let tokenizer = self.vocabulary().and_then(Vocabulary::tokenizer);
+        about.extend(tokenizer.map(TokenizerOptions::to_pairs).unwrap_or_default());
         about
     }
 
@@ -160,7 +164,7 @@ pub(super) fn read(file: &mut impl Source) -> Result<TopicModel, FileError> {
     };
     let names = if file.has("word-ends") {
         let ends = file.exactly("word-ends", words.into())?;
-        Names::stored(ends, file.array("word-names")?)?
+        Names::stored(ends, file.array("word-names")?, TokenizerOptions::from_pairs(&about)?)?
     } else {
         Names::default()
     };

@@ -3,9 +3,11 @@
 use super::rows::Entries;
 use super::{Parameters, TopicModel};
 use crate::checksum::Xxh64;
+use crate::corpus::read::TokenizerOptions;
 
 impl TopicModel {
-    /// Hash of everything that inference depends on: φ, α and the names of words. Provenance and
+    /// Hash of everything that inference depends on: φ, α, the names of words and
+    /// the rules by which texts are cut into them. Provenance and
     /// the form of storage are not included. The value is the same on every machine and does not
     /// change between versions (XXH64 of little-endian numbers). One pass over the entries.
     ///
@@ -44,6 +46,12 @@ impl TopicModel {
             let (text, ends) = names.parts();
             ends.iter().for_each(|end| hash.update(&end.to_le_bytes()));
             hash.update(text.as_bytes());
+            for (name, value) in
+                names.tokenizer().map(TokenizerOptions::to_pairs).unwrap_or_default()
+            {
+                hash.update(name.as_bytes());
+                hash.update(value.as_bytes());
+            }
         }
         hash.digest()
     }

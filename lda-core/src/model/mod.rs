@@ -10,7 +10,7 @@
 //!
 //! | section | element | content |
 //! |---|---|---|
-//! | `about` | u8 | pairs: `parameters` (`counts` or `weights`), `topics` K, `words` V, `beta` (counts); `option.NAME` for every option of the run, `epochs`, `log-joint` (per token), `documents`, `tokens`, `corpus` and `pseudo-counts` (fingerprints, hexadecimal), as far as they are known; `note.NAME` for notes that a program added |
+//! | `about` | u8 | pairs: `parameters` (`counts` or `weights`), `topics` K, `words` V, `beta` (counts); `option.NAME` for every option of the run, `epochs`, `log-joint` (per token), `documents`, `tokens`, `corpus` and `pseudo-counts` (fingerprints, hexadecimal), as far as they are known; `note.NAME` for notes that a program added; `tokenizer.NAME` for the [rules](crate::corpus::Vocabulary::tokenizer) by which texts were cut into words |
 //! | `alpha` | f64 | α, one or K |
 //! | `alpha-asked`* | f64 | α in the run's options, if it differs from `alpha` |
 //! | `totals` | u64 | counts: C_k, K of them |

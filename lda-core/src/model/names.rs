@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use crate::container::{Array, FileError};
 use crate::corpus::Vocabulary;
+use crate::corpus::read::TokenizerOptions;
 
 /// A vocabulary, or the sections to build it from at the first use.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +18,7 @@ pub(super) struct Names {
 struct Stored {
     ends: Array<u32>,
     bytes: Array<u8>,
+    tokenizer: Option<TokenizerOptions>,
 }
 
 impl From<Option<Vocabulary>> for Names {
@@ -31,17 +33,23 @@ impl From<Option<Vocabulary>> for Names {
 
 impl Names {
     /// Checks that `bytes` are UTF-8 and that `ends` are character boundaries.
-    pub fn stored(ends: Array<u32>, bytes: Array<u8>) -> Result<Self, FileError> {
+    pub fn stored(
+        ends: Array<u32>,
+        bytes: Array<u8>,
+        tokenizer: Option<TokenizerOptions>,
+    ) -> Result<Self, FileError> {
         Vocabulary::check_parts(&bytes, &ends)?;
-        Ok(Self { vocabulary: OnceLock::new(), stored: Some(Stored { ends, bytes }) })
+        Ok(Self { vocabulary: OnceLock::new(), stored: Some(Stored { ends, bytes, tokenizer }) })
     }
 
     pub fn get(&self) -> Option<&Vocabulary> {
         match &self.stored {
             None => self.vocabulary.get(),
-            Some(Stored { ends, bytes }) => Some(self.vocabulary.get_or_init(|| {
+            Some(Stored { ends, bytes, tokenizer }) => Some(self.vocabulary.get_or_init(|| {
                 let text = std::str::from_utf8(bytes).expect("validated by `stored`");
-                Vocabulary::from_parts(text, ends)
+                let mut vocabulary = Vocabulary::from_parts(text, ends);
+                vocabulary.set_tokenizer(tokenizer.clone());
+                vocabulary
             })),
         }
     }

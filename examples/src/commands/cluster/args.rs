@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, value_parser};
 use lda_examples::program::ProgramArgs;
 use lda_examples::reading::ReadingArgs;
+use lda_examples::text::of_training;
 
 use crate::commands::cluster::role::RoleName;
 use crate::commands::cluster::storage_url::StorageUrl;
@@ -46,6 +47,7 @@ pub enum Command {
 
 /// Options of `lda cluster local`.
 #[derive(Debug, clap::Args)]
+#[command(mut_args(of_training))]
 pub struct Local {
     /// Documents: a file, or a directory of text files. The format is detected; gzip and zstd are
     /// decompressed [default: the Rust sources in cargo's registry]
@@ -82,6 +84,7 @@ pub struct Local {
 
 /// Options of `lda cluster cut`.
 #[derive(Debug, clap::Args)]
+#[command(mut_args(of_training))]
 pub struct Cut {
     /// Documents: a file, or a directory of text files. The format is detected; gzip and zstd are
     /// decompressed [default: the Rust sources in cargo's registry]

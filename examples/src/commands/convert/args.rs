@@ -7,6 +7,7 @@ use clap::{Parser, ValueEnum};
 use lda_core::Alpha;
 use lda_examples::documents::InferenceArgs;
 use lda_examples::parsers::alpha;
+use lda_examples::text::of_model;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -22,7 +23,7 @@ Exit status: 0 success, 1 failure, 2 wrong usage.";
 
 /// Convert a model to or from the format of another program
 #[derive(Debug, Parser)]
-#[command(name = "convert", after_help = AFTER_HELP)]
+#[command(name = "convert", after_help = AFTER_HELP, mut_args(of_model))]
 pub struct Args {
     /// Model to convert: of `lda train --save`, a MALLET state, a WarpLDA model, or a NumPy array of
     /// topics by words

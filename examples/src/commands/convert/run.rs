@@ -127,7 +127,7 @@ fn write_documents(
     }
     let output = Output::create(&args.out)?;
     let inference = args.inference.inference(model)?;
-    let corpus = reading::read(path, &args.inference.reading, &mut |text| note(text))
+    let corpus = reading::read(path, &args.inference.reading, Some(model), &mut |text| note(text))
         .map_err(DocumentsError::from)?
         .corpus;
     let Answered { documents, answers, .. } = Answered::new(&corpus, &inference, &args.model)?;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, value_parser};
 use lda_examples::documents::InferenceArgs;
+use lda_examples::text::of_model;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -18,7 +19,7 @@ Exit status: 0 success, 1 failure, 2 wrong usage.";
 
 /// Find the topics of new documents with a trained model
 #[derive(Debug, Parser)]
-#[command(name = "infer", after_help = AFTER_HELP)]
+#[command(name = "infer", after_help = AFTER_HELP, mut_args(of_model))]
 pub struct Args {
     /// Model written by `lda train --save`
     pub model: PathBuf,

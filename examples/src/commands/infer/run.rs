@@ -74,7 +74,7 @@ pub fn run(args: &Args) -> Result<(), InferError> {
         model.num_words()
     ));
     let inference = args.inference.inference(&model)?;
-    let documents = match documents(args, &note)? {
+    let documents = match documents(args, &model, &note)? {
         Documents::Some(corpus) => {
             Documents::Some(Box::new(translate(&corpus, &model, &args.model)?.1))
         }
@@ -167,9 +167,14 @@ enum Documents {
     Some(Box<Corpus>),
 }
 
-fn documents(args: &Args, note: &dyn Fn(&str)) -> Result<Documents, DocumentsError> {
+fn documents(
+    args: &Args,
+    model: &TopicModel,
+    note: &dyn Fn(&str),
+) -> Result<Documents, DocumentsError> {
+    let reading = &args.inference.reading;
     if let Some(path) = &args.path {
-        return match reading::read(path, &args.inference.reading, &mut |text| note(text)) {
+        return match reading::read(path, reading, Some(model), &mut |text| note(text)) {
             Ok(read) => Ok(Documents::Some(Box::new(read.corpus))),
             Err(error) => without_tokens(error),
         };
@@ -179,7 +184,8 @@ fn documents(args: &Args, note: &dyn Fn(&str)) -> Result<Documents, DocumentsErr
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Documents::Empty(bytes.iter().filter(|&&byte| byte == b'\n').count()));
     }
-    let options = reading::read_options(&args.inference.reading).map_err(ReadingError::from)?;
+    let options = reading::read_options(reading, Some(model)).map_err(ReadingError::from)?;
+    reading.text.words.warning(reading::rules(model)).iter().for_each(|warning| note(warning));
     match Format::Text.read_from(&bytes[..], "standard input", &options) {
         Ok((corpus, _)) => Ok(Documents::Some(Box::new(corpus))),
         Err(error) => without_tokens(error.into()),

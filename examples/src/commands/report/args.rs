@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 use lda_examples::documents::InferenceArgs;
+use lda_examples::text::of_model;
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -12,12 +13,12 @@ Examples:
   lda report nips.lda docword.nips.txt.gz --dates times.nips.txt.gz --log nips.jsonl --out nips.html
 
 The page needs no network and no other file. Give the documents that the model was trained on, or similar
-ones, with the same input options as for `lda train`.
+ones. Texts are cut into words as in the training.
 Exit status: 0 success, 1 failure, 2 wrong usage.";
 
 /// Write an HTML page about a model: its topics, their words and documents
 #[derive(Debug, Parser)]
-#[command(name = "report", after_help = AFTER_HELP)]
+#[command(name = "report", after_help = AFTER_HELP, mut_args(of_model))]
 #[command(mut_arg("dates", |dates| {
     dates.help("File of document dates, one per line, YYYY or YYYY-MM-DD, to show topics over time")
 }))]

@@ -80,10 +80,10 @@ pub fn run(args: &Args) -> Result<(), ReportError> {
     // The file is untrusted input, so all of it is checked.
     let model = TopicModel::load(&args.model)?;
     let inference = args.inference.inference(&model)?;
-    let corpus =
-        reading::read_in_order(&args.path, &args.inference.reading, &mut |text| note(text))
-            .map_err(DocumentsError::from)?
-            .corpus;
+    let reading = &args.inference.reading;
+    let corpus = reading::read_in_order(&args.path, reading, Some(&model), &mut |text| note(text))
+        .map_err(DocumentsError::from)?
+        .corpus;
     let titles = titles(args, &corpus)?;
     note(&format!("topics of {} documents by {}", corpus.num_documents(), method.name()));
     let Answered { translation, answers, .. } = Answered::new(&corpus, &inference, &args.model)?;

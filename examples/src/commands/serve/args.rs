@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Parser, ValueEnum, value_parser};
 use lda_examples::method::MethodArgs;
 use lda_examples::parsers::number;
-use lda_examples::text::WordArgs;
+use lda_examples::text::{WordArgs, of_model};
 use tracing::level_filters::LevelFilter;
 
 const AFTER_HELP: &str = "\
@@ -23,7 +23,7 @@ Exit status: 0 stopped by a signal with every request answered, 1 failure, 2 wro
 
 /// Serve topics of documents over HTTP with a trained model
 #[derive(Debug, Parser)]
-#[command(name = "serve", after_help = AFTER_HELP)]
+#[command(name = "serve", after_help = AFTER_HELP, mut_args(of_model))]
 pub struct Args {
     /// Model written by `lda train --save`
     pub model: PathBuf,
@@ -39,7 +39,10 @@ pub struct Args {
 
     #[command(flatten)]
     pub method: MethodArgs,
-    #[command(flatten, next_help_heading = "Words of texts (use the options of the training run)")]
+    #[command(
+        flatten,
+        next_help_heading = "Words of texts [default: as in the training of the model]"
+    )]
     pub words: WordArgs,
     #[command(flatten)]
     pub model_file: ModelArgs,

@@ -10,10 +10,15 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
 use lda_core::container::FileError;
+use lda_core::corpus::ReadError;
+use lda_core::corpus::read::Tokenizer;
 use lda_core::infer::{Inference, InferenceError, Method};
 use lda_core::model::TopicModel;
 use lda_examples::method::MethodError;
+use lda_examples::reading;
+use lda_examples::text::WordArgs;
 use thiserror::Error;
+use tracing::warn;
 
 use crate::commands::serve::args::Args;
 use crate::commands::serve::leading_words::LeadingWords;
@@ -28,6 +33,9 @@ pub enum OpenError {
     /// The inference options do not fit the model.
     #[error("{path}: {source}", path = path.display())]
     Inference { path: PathBuf, source: InferenceError },
+    /// The stop words cannot be read.
+    #[error(transparent)]
+    Words(#[from] ReadError),
     /// The thread that opened it panicked.
     #[error("{path}: loading panicked; this is a bug", path = path.display())]
     Fault { path: PathBuf },
@@ -37,6 +45,7 @@ pub enum OpenError {
 #[derive(Clone, Debug)]
 pub struct Opening {
     pub path: PathBuf,
+    words: WordArgs,
     map: bool,
     method: Method,
     seed: u64,
@@ -51,6 +60,7 @@ impl Opening {
     pub fn new(args: &Args) -> Result<Self, MethodError> {
         Ok(Self {
             path: args.model.clone(),
+            words: args.words.clone(),
             map: args.model_file.map,
             method: args.method.method()?,
             seed: args.method.seed,
@@ -67,9 +77,14 @@ impl Opening {
         };
         let fingerprint = format!("{:016x}", model.fingerprint());
         let leading = LeadingWords::new(&model, self.max_terms);
+        let rules = reading::rules(&model);
+        if let Some(warning) = self.words.warning(rules) {
+            warn!("{}", warning.trim_start_matches("warning: "));
+        }
+        let tokenizer = Tokenizer::new(&self.words.options(rules))?;
         let inference = Inference::new(Box::new(model), self.method, self.seed)
             .map_err(|source| OpenError::Inference { path: self.path.clone(), source })?;
-        Ok(Ready { inference, fingerprint, leading })
+        Ok(Ready { inference, fingerprint, leading, tokenizer })
     }
 }
 
@@ -80,6 +95,8 @@ pub struct Ready {
     /// 16 hexadecimal digits of the model's fingerprint.
     pub fingerprint: String,
     pub leading: LeadingWords,
+    /// Cuts texts into words as those that the model was trained on.
+    pub tokenizer: Tokenizer,
 }
 
 impl Ready {

@@ -42,7 +42,7 @@ pub struct SimilarRequest {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Document {
-    /// Text, which is tokenized with the options of the command line.
+    /// Text, which is cut into words as in the training of the model.
     text: Option<String>,
     /// Word ids of the model.
     ids: Option<Vec<u32>>,

@@ -3,8 +3,6 @@
 use std::io;
 use std::sync::Arc;
 
-use lda_core::corpus::ReadError;
-use lda_core::corpus::read::Tokenizer;
 use lda_core::infer::InferenceError;
 use lda_examples::method::MethodError;
 use thiserror::Error;
@@ -30,9 +28,6 @@ pub enum ServeError {
     /// The system cannot start threads or install signal handlers.
     #[error("cannot start threads or handle signals: {0}")]
     System(io::Error),
-    /// The stop words cannot be read.
-    #[error(transparent)]
-    Words(#[from] ReadError),
     /// The model cannot be opened.
     #[error(transparent)]
     Model(#[from] OpenError),
@@ -57,20 +52,19 @@ impl ServeError {
 /// # Errors
 /// [`ServeError`].
 pub fn run(args: Args) -> Result<(), ServeError> {
-    let tokenizer = Tokenizer::new(&args.words.options())?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(args.limits.io_threads.into())
         .thread_name("connections")
         .enable_all()
         .build()
         .map_err(ServeError::System)?;
-    let served = runtime.block_on(serve(args, &tokenizer));
+    let served = runtime.block_on(serve(args));
     // Do not wait for a model that is being loaded.
     runtime.shutdown_background();
     served
 }
 
-async fn serve(args: Args, tokenizer: &Tokenizer) -> Result<(), ServeError> {
+async fn serve(args: Args) -> Result<(), ServeError> {
     let (reloads, mut endings) = signals::listen().map_err(ServeError::System)?;
     let opening = Opening::new(&args)?;
     let listener = TcpListener::bind(&args.listen).await;
@@ -78,7 +72,7 @@ async fn serve(args: Args, tokenizer: &Tokenizer) -> Result<(), ServeError> {
     let listener = listener.map_err(refused)?;
     let address = listener.local_addr().map_err(refused)?;
     let app = Arc::new(App::new(args.limits));
-    workers::start(&app, tokenizer).map_err(ServeError::System)?;
+    workers::start(&app).map_err(ServeError::System)?;
     info!(%address, threads = app.limits.num_threads(), "listening");
 
     // Health and metrics are available while the model is loaded.

@@ -46,20 +46,16 @@ impl<'a> Caller<'a> {
 pub struct WorkerState<'a> {
     pub ready: &'a Ready,
     session: Session<'a, Box<TopicModel>>,
-    tokenizer: &'a mut Tokenizer,
+    tokenizer: Tokenizer,
     limits: &'a LimitArgs,
     metrics: &'a Metrics,
 }
 
 impl<'a> WorkerState<'a> {
     /// State for requests of the model `ready`.
-    pub fn new(
-        ready: &'a Ready,
-        tokenizer: &'a mut Tokenizer,
-        limits: &'a LimitArgs,
-        metrics: &'a Metrics,
-    ) -> Self {
-        Self { ready, session: ready.inference.session(), tokenizer, limits, metrics }
+    pub fn new(ready: &'a Ready, limits: &'a LimitArgs, metrics: &'a Metrics) -> Self {
+        let (session, tokenizer) = (ready.inference.session(), ready.tokenizer.clone());
+        Self { ready, session, tokenizer, limits, metrics }
     }
 
     /// Infers documents one after the other and calls `each` with every answer.

@@ -13,7 +13,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
 
-use lda_core::corpus::read::Tokenizer;
 use tracing::error;
 
 use crate::commands::serve::app::App;
@@ -25,16 +24,16 @@ use crate::commands::serve::work::{Caller, Work, WorkerState};
 ///
 /// # Errors
 /// If the system cannot start a thread.
-pub fn start(app: &Arc<App>, tokenizer: &Tokenizer) -> io::Result<()> {
+pub fn start(app: &Arc<App>) -> io::Result<()> {
     (0..app.limits.num_threads()).try_for_each(|number| {
-        let (app, tokenizer) = (Arc::clone(app), tokenizer.clone());
+        let app = Arc::clone(app);
         let builder = thread::Builder::new().name(format!("infer-{number}"));
-        builder.spawn(move || serve(&app, tokenizer)).map(drop)
+        builder.spawn(move || serve(&app)).map(drop)
     })
 }
 
 /// Main loop of a thread.
-fn serve(app: &App, mut tokenizer: Tokenizer) -> ! {
+fn serve(app: &App) -> ! {
     let mut seen = 0;
     // A request of another model than that of the current state.
     let mut next: Option<Work> = None;
@@ -45,7 +44,7 @@ fn serve(app: &App, mut tokenizer: Tokenizer) -> ! {
             QueueItem::Flush => continue,
         };
         let ready = Arc::clone(&work.ready);
-        let mut worker = WorkerState::new(&ready, &mut tokenizer, &app.limits, &app.metrics);
+        let mut worker = WorkerState::new(&ready, &app.limits, &app.metrics);
         // The session's scratch is reused until a request has another model; `Flush` makes an idle
         // thread drop the old model.
         while process(work, &mut worker) {
@@ -80,6 +79,7 @@ fn process(work: Work, worker: &mut WorkerState<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use clap::Parser;
+    use lda_core::corpus::read::{Tokenizer, TokenizerOptions};
     use lda_core::infer::{Inference, Method};
     use lda_core::model::{TopicModel, Weights};
     use tokio::sync::oneshot;
@@ -95,7 +95,8 @@ mod tests {
         let model = TopicModel::from_weights(weights, 0.1.into());
         let leading = LeadingWords::new(&model, 2);
         let inference = Inference::new(Box::new(model), Method::FOLD_IN, 0).unwrap();
-        Arc::new(Ready { inference, fingerprint: String::new(), leading })
+        let tokenizer = Tokenizer::new(&TokenizerOptions::default()).unwrap();
+        Arc::new(Ready { inference, fingerprint: String::new(), leading, tokenizer })
     }
 
     fn push(app: &App, ready: &Arc<Ready>, task: Task) -> oneshot::Receiver<Outcome> {
@@ -107,7 +108,6 @@ mod tests {
     #[test]
     fn a_thread_survives_panics_and_model_changes() {
         let args = Args::parse_from(["serve", "m.lda", "--threads", "1"]);
-        let tokenizer = Tokenizer::new(&args.words.options()).unwrap();
         let app = Arc::new(App::new(args.limits));
         let models = [ready(), ready()];
         let infer = |worker: &mut WorkerState<'_>, caller: &Caller<'_>| {
@@ -125,7 +125,7 @@ mod tests {
         ];
         drop(push(&app, &models[0], Box::new(|_, _| unreachable!("no request waits for it"))));
         let last = push(&app, &models[1], Box::new(infer));
-        start(&app, &tokenizer).unwrap();
+        start(&app).unwrap();
         let outcomes = outcomes.map(|outcome| outcome.blocking_recv().unwrap());
         for (number, outcome) in outcomes.into_iter().enumerate() {
             match number {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use lda_core::Corpus;
+use lda_core::model::TopicModel;
 use lda_examples::reading::{self, ReadingError};
 use lda_examples::sources;
 
@@ -11,20 +12,30 @@ use crate::commands::train::error::TrainError;
 use crate::commands::train::progress::Progress;
 use crate::commands::train::provenance::Input;
 
-/// Reads the documents at PATH, or the Rust sources of this machine without one.
+/// Reads the documents at PATH, or the Rust sources of this machine without one. Texts are cut into
+/// words as those of the model of `--from`.
 ///
 /// # Errors
 /// [`TrainError::Read`], [`TrainError::Reading`].
-pub fn load(args: &Args, progress: &Progress) -> Result<(Corpus, Input), TrainError> {
+pub fn load(
+    args: &Args,
+    model: Option<&TopicModel>,
+    progress: &Progress,
+) -> Result<(Corpus, Input), TrainError> {
     match &args.path {
-        Some(path) => load_path(path, args, progress),
+        Some(path) => load_path(path, args, model, progress),
         None => load_sources(args, progress),
     }
 }
 
-fn load_path(path: &Path, args: &Args, progress: &Progress) -> Result<(Corpus, Input), TrainError> {
+fn load_path(
+    path: &Path,
+    args: &Args,
+    model: Option<&TopicModel>,
+    progress: &Progress,
+) -> Result<(Corpus, Input), TrainError> {
     progress.busy(&format!("reading {}", path.display()));
-    let read = reading::read(path, &args.reading, &mut |text| progress.note(text))?;
+    let read = reading::read(path, &args.reading, model, &mut |text| progress.note(text))?;
     let options = serde_json::to_value(&read.options).expect("plain data serializes to JSON");
     let mut input = Input::new(path.display().to_string(), &read.corpus, options);
     input.vocabulary = read.vocabulary.map(|path| path.display().to_string());

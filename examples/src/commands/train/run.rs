@@ -45,7 +45,7 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
         Some(_) => options,
         None => options.memory_limit(memory::of_process()),
     };
-    let (mut corpus, mut input) = input::load(args, &progress)?;
+    let (mut corpus, mut input) = input::load(args, model.as_ref(), &progress)?;
     if let Some(model) = &model {
         init::widen(&mut corpus, model, &progress)?;
         input.measure(&corpus);

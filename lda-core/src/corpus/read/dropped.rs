@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Numbers of words that [`TextOptions`](super::TextOptions) dropped, by the option that did so.
+/// Numbers of words that [`TextOptions`](super::TextOptions) and
+/// [`TokenizerOptions`](super::TokenizerOptions) dropped, by the option that did so.
 ///
 /// Displayed as a list of the options with their numbers, for messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

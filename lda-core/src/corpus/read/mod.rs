@@ -32,6 +32,7 @@ mod svmlight;
 mod text;
 #[cfg(feature = "text")]
 mod tokenizer;
+mod tokenizer_options;
 mod uci;
 mod words;
 
@@ -42,12 +43,11 @@ use std::path::{Path, PathBuf};
 pub use dropped::DroppedWords;
 pub use error::{CountProblem, Place, ReadError};
 pub use format::Format;
-pub use options::{
-    Compression, ReadOptions, ReadReport, SkippedFile, StopWords, TextOptions, WordRule,
-};
+pub use options::{Compression, ReadOptions, ReadReport, SkippedFile, TextOptions};
 pub(crate) use source::Source;
 #[cfg(feature = "text")]
 pub use tokenizer::Tokenizer;
+pub use tokenizer_options::{StopWords, TokenizerOptions, WordRule};
 pub use words::read_vocabulary;
 
 use super::Corpus;

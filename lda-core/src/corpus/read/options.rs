@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Format, ReadError};
+use super::{Format, ReadError, TokenizerOptions};
 
 /// Compression of a file, detected by its first bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ pub struct ReadOptions {
     /// formats number their documents, so that a few bytes can claim any number of documents, which
     /// cost 4 bytes each.
     pub max_empty_documents: u64,
-    /// Text: tokenization.
+    /// Text: words, and which of them are dropped.
     pub text: TextOptions,
 }
 
@@ -100,30 +100,15 @@ impl ReadOptions {
     }
 }
 
-/// Tokenization of plain text.
+/// Reading of plain text.
 ///
-/// Text is split into [words](WordRule), and pieces without a letter or digit are dropped. Then, in this order: identifiers are split; letters are converted to lower case;
-/// numbers, words that are too short or too long, and stop words are dropped. At the end, words in
-/// too few or too many documents are dropped.
+/// Text is [tokenized](TokenizerOptions); then words in too few or too many documents are dropped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TextOptions {
-    /// Split words at underscores, other punctuation and changes of case, for source code:
-    /// `readHTTPHeader` becomes read, http, header. Default false.
-    pub split_identifiers: bool,
-    /// Convert letters to lower case. Default true.
-    pub lowercase: bool,
-    /// Keep words without letters. Default false.
-    pub numbers: bool,
-    /// Boundaries of words. Default: those of Unicode.
-    pub words: WordRule,
-    /// Minimum length of a word in characters. Default 2.
-    pub min_length: u32,
-    /// Maximum length of a word in characters. Default 64.
-    pub max_length: u32,
-    /// Words to drop. Default: an English list.
-    pub stop_words: StopWords,
+    /// Words of a text.
+    pub tokenizer: TokenizerOptions,
     /// Minimum number of documents that have the word. Default 1.
     pub min_document_frequency: u32,
     /// Maximum share of documents that have the word, above 0 and at most 1 (default).
@@ -138,32 +123,13 @@ pub struct TextOptions {
 impl Default for TextOptions {
     fn default() -> Self {
         Self {
-            split_identifiers: false,
-            lowercase: true,
-            numbers: false,
-            words: WordRule::default(),
-            min_length: 2,
-            max_length: 64,
-            stop_words: StopWords::English,
+            tokenizer: TokenizerOptions::default(),
             min_document_frequency: 1,
             max_document_frequency: 1.0,
             extensions: Vec::new(),
             strict: false,
         }
     }
-}
-
-/// Boundaries of the words of a text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum WordRule {
-    /// At the word boundaries of Unicode (UAX #29). Languages that write no spaces, such as Chinese,
-    /// Japanese and Thai, are cut into single characters or short pieces.
-    #[default]
-    Unicode,
-    /// At white space alone: for text that is cut into words already.
-    Whitespace,
 }
 
 impl TextOptions {
@@ -178,23 +144,6 @@ impl TextOptions {
             remedy: "give a share of the documents, above 0 and at most 1",
         })
     }
-}
-
-/// Stop words: frequent words that carry no topic.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-#[non_exhaustive]
-pub enum StopWords {
-    /// English articles, pronouns, prepositions, auxiliaries and similar words.
-    #[default]
-    English,
-    /// No stop words.
-    None,
-    /// A list, compared after conversion to lower case.
-    List(Vec<String>),
-    /// A file with one word per line, which may be compressed; compared after conversion to lower
-    /// case.
-    File(PathBuf),
 }
 
 /// Content of a file, and the irregularities that were normalised.
@@ -272,12 +221,13 @@ impl fmt::Display for ReadReport {
 
 #[cfg(test)]
 mod tests {
+    use super::super::StopWords;
     use super::*;
 
     #[test]
     fn options_survive_serde() {
         let mut options = ReadOptions::default();
-        options.text.stop_words = StopWords::List(vec!["foo".into()]);
+        options.text.tokenizer.stop_words = StopWords::List(vec!["foo".into()]);
         options.format = Some(Format::Text);
         let json = serde_json::to_string(&options).unwrap();
         assert_eq!(serde_json::from_str::<ReadOptions>(&json).unwrap(), options);

@@ -151,7 +151,7 @@ impl TextCollector {
         let builder = CorpusBuilder::with_extent(extent, u64::MAX);
         Ok(Self {
             builder: if options.keep_order { builder.keep_order() } else { builder },
-            tokenizer: Tokenizer::new(&options.text)?,
+            tokenizer: Tokenizer::new(&options.text.tokenizer)?,
             skipped_files: Vec::new(),
         })
     }
@@ -195,6 +195,7 @@ impl TextCollector {
         }
         if let Some(vocabulary) = &mut corpus.vocabulary {
             vocabulary.shrink();
+            vocabulary.set_tokenizer(Some(self.tokenizer.options().clone()));
         }
         let mut parsed = Parsed::new(corpus, repairs);
         parsed.dropped = *self.tokenizer.dropped();
@@ -238,8 +239,8 @@ mod tests {
 
     fn plain() -> ReadOptions {
         let mut options = ReadOptions::default();
-        options.text.stop_words = StopWords::None;
-        options.text.min_length = 1;
+        options.text.tokenizer.stop_words = StopWords::None;
+        options.text.tokenizer.min_length = 1;
         options
     }
 
@@ -258,15 +259,15 @@ mod tests {
             documents("Don\u{2019}t panic: na\u{ef}ve \u{c4}RZTE 3.14 x1 \u{4e2d}", &plain());
         assert_eq!(found, [["don't", "panic", "na\u{ef}ve", "\u{e4}rzte", "x1", "\u{4e2d}"]]);
         let mut options = plain();
-        options.text.numbers = true;
-        options.text.lowercase = false;
+        options.text.tokenizer.numbers = true;
+        options.text.tokenizer.lowercase = false;
         assert_eq!(documents("Pi is 3.14", &options), [["Pi", "is", "3.14"]]);
     }
 
     #[test]
     fn identifiers_are_split_on_request() {
         let mut options = plain();
-        options.text.split_identifiers = true;
+        options.text.tokenizer.split_identifiers = true;
         let found = documents("readHTTPHeader snake_case std::io a.b.c utf8 Vec2D ABC", &options);
         let expected = "read http header snake case std io a b c utf8 vec2 d abc";
         assert_eq!(found, [expected.split(' ').collect::<Vec<_>>()]);
@@ -275,7 +276,7 @@ mod tests {
     #[test]
     fn segmented_text_is_cut_at_white_space() {
         let mut options = plain();
-        options.text.words = WordRule::Whitespace;
+        options.text.tokenizer.words = WordRule::Whitespace;
         let text = "\u{4eca}\u{5929} \u{5929}\u{6c14}\u{3000}\u{6cb3}\u{8fb9}\tnew_york, --- 7";
         let found = documents(text, &options);
         assert_eq!(
@@ -287,7 +288,7 @@ mod tests {
     #[test]
     fn a_corpus_without_words_says_why() {
         let mut options = ReadOptions::default();
-        options.text.max_length = 5;
+        options.text.tokenizer.max_length = 5;
         let error = parse("12 7 the x longest\n", &options).unwrap_err().to_string();
         for reason in
             ["of its 5 words 2 are numbers", "1 are shorter", "1 are longer", "1 are stop words"]
@@ -301,8 +302,8 @@ mod tests {
         let mut options = ReadOptions::default();
         let (_, report) = parse("The cat isn\u{2019}t on a mat.", &options).unwrap();
         assert_eq!((report.tokens, report.dropped_tokens), (2, 4));
-        options.text.stop_words = StopWords::List(vec!["CAT".into()]);
-        options.text.max_length = 3;
+        options.text.tokenizer.stop_words = StopWords::List(vec!["CAT".into()]);
+        options.text.tokenizer.max_length = 3;
         assert_eq!(documents("the Cat spoke a bit", &options), [["the", "bit"]]);
     }
 

@@ -3,20 +3,19 @@
 use hashbrown::HashSet;
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::options::{StopWords, TextOptions, WordRule};
 use super::stop_words::english;
-use super::{DroppedWords, Input, ReadError};
+use super::{DroppedWords, Input, ReadError, StopWords, TokenizerOptions, WordRule};
 
-/// Splits text into words and filters them, according to [`TextOptions`].
+/// Splits text into words and filters them, according to [`TokenizerOptions`].
 ///
 /// The reader of [plain text](super::Format::Text) uses it for each line. A service that has a model and
 /// receives single documents can apply the same rules without building a corpus. Cost: one lookup in
 /// the stop words per word.
 ///
 /// ```
-/// use lda_core::corpus::read::{TextOptions, Tokenizer};
+/// use lda_core::corpus::read::{Tokenizer, TokenizerOptions};
 ///
-/// let mut tokenizer = Tokenizer::new(&TextOptions::default())?;
+/// let mut tokenizer = Tokenizer::new(&TokenizerOptions::default())?;
 /// let (mut words, mut dropped) = (Vec::new(), 0);
 /// tokenizer.for_each_word("The topics of 7 texts", |word| match word {
 ///     Some(word) => words.push(word.to_owned()),
@@ -27,33 +26,35 @@ use super::{DroppedWords, Input, ReadError};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Tokenizer {
-    options: TextOptions,
+    options: TokenizerOptions,
     stop_words: HashSet<Box<str>>,
     word: String,
     pub(super) dropped: DroppedWords,
 }
 
 impl Tokenizer {
-    /// Prepares the stop words. Options about document frequencies and files are ignored.
+    /// Prepares the stop words.
     ///
     /// # Errors
     /// [`ReadError`] of the file of stop words, if there is one.
-    pub fn new(options: &TextOptions) -> Result<Self, ReadError> {
+    pub fn new(options: &TokenizerOptions) -> Result<Self, ReadError> {
+        let mut options = options.clone();
+        if let StopWords::File(path) = &options.stop_words {
+            let (words, _) = super::words::vocabulary(Input::file(path)?, 0)?;
+            options.stop_words = StopWords::List(words.iter().map(stop_word).collect());
+        }
         let stop_words = match &options.stop_words {
-            StopWords::None => HashSet::new(),
             StopWords::English => english().map(Box::from).collect(),
-            StopWords::List(words) => words.iter().map(|word| stop_word(word)).collect(),
-            StopWords::File(path) => {
-                let (words, _) = super::words::vocabulary(Input::file(path)?, 0)?;
-                words.iter().map(stop_word).collect()
-            }
+            StopWords::List(words) => words.iter().map(|word| stop_word(word).into()).collect(),
+            StopWords::None | StopWords::File(_) => HashSet::new(),
         };
-        Ok(Self {
-            options: options.clone(),
-            stop_words,
-            word: String::new(),
-            dropped: DroppedWords::default(),
-        })
+        let (word, dropped) = (String::new(), DroppedWords::default());
+        Ok(Self { options, stop_words, word, dropped })
+    }
+
+    /// The options, with the content of a file of stop words as a [list](StopWords::List).
+    pub fn options(&self) -> &TokenizerOptions {
+        &self.options
     }
 
     /// Number of words dropped so far, by reason.
@@ -90,7 +91,7 @@ impl Tokenizer {
             length += 1;
             letters |= !character.is_numeric() && character.is_alphanumeric();
         }
-        let TextOptions { numbers, min_length, max_length, .. } = self.options;
+        let TokenizerOptions { numbers, min_length, max_length, .. } = self.options;
         let reason = if !letters && !numbers {
             &mut self.dropped.numbers
         } else if length < min_length {
@@ -121,10 +122,10 @@ fn fold(folded: &mut String, word: &str, lowercase: bool) {
     folded.push_str(&if lowercase { straight.to_lowercase() } else { straight });
 }
 
-fn stop_word(word: &str) -> Box<str> {
+fn stop_word(word: &str) -> String {
     let mut folded = String::new();
     fold(&mut folded, word.trim(), true);
-    folded.into()
+    folded
 }
 
 /// Calls `visit` with the parts of an identifier: runs of letters and digits, split before an

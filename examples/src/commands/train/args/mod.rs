@@ -17,6 +17,7 @@ use lda_core::eval::Ranking;
 use lda_core::train::{Checkpoints, SamplerOptions, Snapshot, Start, TrainOptions};
 use lda_examples::output::sidecar;
 use lda_examples::reading::ReadingArgs;
+use lda_examples::text::of_training;
 
 use crate::commands::train::error::TrainError;
 use groups::{CheckpointArgs, HoldOutArgs, MachineArgs, ModelArgs, StopArgs};
@@ -37,7 +38,7 @@ Exit status: 0 success, 1 failure, 2 wrong usage.";
 /// Train topics on a collection of documents (latent Dirichlet allocation)
 #[derive(Debug, Parser)]
 #[command(name = "train", after_help = AFTER_HELP,
-    allow_negative_numbers = true)]
+    allow_negative_numbers = true, mut_args(of_training))]
 pub struct Args {
     /// Documents to train on: a file, or a directory of text files. The format is detected; gzip and
     /// zstd are decompressed [default: the Rust sources in cargo's registry]
