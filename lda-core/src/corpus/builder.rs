@@ -458,7 +458,17 @@ impl Corpus {
         builder.build()
     }
 
-    /// Builds a corpus of strings, one per token, and their vocabulary.
+    /// Builds a corpus of strings, one per token, and their vocabulary. It is a bag of words; to keep
+    /// the order of the tokens, for coherence in windows:
+    ///
+    /// ```
+    /// use lda_core::corpus::CorpusBuilder;
+    ///
+    /// let mut builder = CorpusBuilder::new().keep_order();
+    /// builder.extend_words([["b", "a", "b"]])?;
+    /// assert_eq!(builder.build()?.tokens(0), Some([0, 1, 0].as_slice()));
+    /// # Ok::<(), lda_core::corpus::BuildError>(())
+    /// ```
     ///
     /// # Errors
     /// As [`from_tokens`](Self::from_tokens).

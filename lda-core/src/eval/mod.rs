@@ -36,7 +36,9 @@ mod sum;
 pub mod top_words;
 
 pub use align::{Alignment, align};
-pub use coherence::{Coherence, CoherenceError, CoherenceOptions, Counting, Measure, coherence};
+pub use coherence::{
+    Coherence, CoherenceError, CoherenceOptions, Counting, Measure, Window, coherence,
+};
 pub use convergence::r_hat;
 pub use diagnostics::{Diagnostics, TopicDiagnostics, diagnose, diversity};
 pub use distance::TopicDistances;

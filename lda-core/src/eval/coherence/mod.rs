@@ -14,10 +14,11 @@
 //! Mimno et al. 2011; Newman et al. 2010; Aletras and Stevenson 2013; Röder, Both and Hinneburg
 //! 2015. A document no longer than the window is one window, a longer one has L − w + 1.
 //!
-//! Windows need the tokens in their original order
-//! ([`keep_order`](crate::corpus::CorpusBuilder::keep_order)); if the corpus did not keep it, whole
-//! documents are used as windows, and the result's [name](Coherence::name) states that. Such values
-//! are not comparable with others.
+//! Windows of tokens need the tokens in their original order, which a corpus keeps on request
+//! ([`CorpusBuilder::keep_order`](crate::corpus::CorpusBuilder::keep_order), and the option
+//! [`keep_order`](crate::corpus::ReadOptions::keep_order) of the reader of text). Without it only whole
+//! documents can be windows, which is another measure: it must be asked for with
+//! [`Window::Documents`], and its values are not comparable with those of windows of tokens.
 //!
 //! # Comparison with gensim
 //! The formulas are those of gensim 4's `CoherenceModel`, and values agree to 10⁻⁶, with three
@@ -76,14 +77,24 @@ impl Measure {
         }
     }
 
-    /// Default number of tokens per window; `None` for whole documents.
-    pub fn default_window(self) -> Option<u32> {
+    /// Default window.
+    pub fn default_window(self) -> Window {
         match self {
-            Self::UMass => None,
-            Self::Uci | Self::Npmi => Some(10),
-            Self::Cv => Some(110),
+            Self::UMass => Window::Documents,
+            Self::Uci | Self::Npmi => Window::Tokens(10),
+            Self::Cv => Window::Tokens(110),
         }
     }
+}
+
+/// Unit in which words occur together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Window {
+    /// A whole document.
+    Documents,
+    /// So many consecutive tokens, at least 1. Needs a corpus that kept the order of its tokens.
+    Tokens(u32),
 }
 
 /// Rule for counting words in a window.
@@ -102,8 +113,8 @@ pub enum Counting {
 pub struct CoherenceOptions {
     /// Coherence measure.
     pub measure: Measure,
-    /// Number of tokens per window, at least 1; defaults to the measure's window.
-    pub window: Option<u32>,
+    /// The window; `None`: the measure's [default](Measure::default_window).
+    pub window: Option<Window>,
     /// Rule for counting words in a window.
     pub counting: Counting,
 }
@@ -142,6 +153,18 @@ pub enum CoherenceError {
     /// The window has 0 tokens.
     #[error("window is 0: give the number of tokens, 1 at least")]
     NoWindow,
+    /// The corpus did not keep the order of its tokens.
+    #[error(
+        "{measure} counts windows of {tokens} tokens, but the reference corpus did not keep the order \
+         of its tokens: keep it (`keep_order` of the reader or of `CorpusBuilder`), or choose whole \
+         documents as windows, which is another measure"
+    )]
+    NoOrder {
+        /// Name of the measure.
+        measure: &'static str,
+        /// Tokens per window.
+        tokens: u32,
+    },
     /// The reference corpus has no documents.
     #[error("the reference corpus has no documents")]
     NoDocuments,
@@ -188,30 +211,28 @@ impl Coherence {
 ///
 /// # Errors
 /// [`CoherenceError`], if a list has a word twice or a word that is not in the corpus, if the
-/// window is 0, or if there are no documents.
+/// window is 0 or needs an order of tokens that the corpus did not keep, or if there are no documents.
 pub fn coherence<W: AsRef<[u32]> + Sync>(
     reference: &Corpus,
     topics: &[W],
     options: &CoherenceOptions,
 ) -> Result<Coherence, CoherenceError> {
     let CoherenceOptions { measure, window, counting } = *options;
-    if window == Some(0) {
-        return Err(CoherenceError::NoWindow);
-    }
     if reference.num_documents() == 0 {
         return Err(CoherenceError::NoDocuments);
     }
     check(topics, reference.num_words())?;
-    let size = window.or(measure.default_window());
-    // Of an empty corpus without order there is no telling; whole documents, then.
-    let size = size.filter(|_| reference.tokens(0).is_some());
-    let (name, windows) = match size {
-        Some(size) => {
+    let (name, windows) = match window.unwrap_or(measure.default_window()) {
+        Window::Tokens(0) => return Err(CoherenceError::NoWindow),
+        Window::Tokens(tokens) if reference.tokens(0).is_none() => {
+            return Err(CoherenceError::NoOrder { measure: measure.name(), tokens });
+        }
+        Window::Tokens(size) => {
             let windows = Windows::Sliding { size: size as usize, counting };
             let gensim = if counting == Counting::AsGensim { ", as gensim" } else { "" };
             (format!("{} in windows of {size}{gensim}", measure.name()), windows)
         }
-        None => (format!("{} in whole documents", measure.name()), Windows::Documents),
+        Window::Documents => (format!("{} in whole documents", measure.name()), Windows::Documents),
     };
     let counts = Counts::of(reference, topics, windows);
     let of_topic = |topic: usize| {

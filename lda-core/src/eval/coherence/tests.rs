@@ -86,6 +86,7 @@ fn gensim_says_the_same() {
     let corpus = corpus(true);
     assert_eq!(corpus.num_tokens(), 11_613);
     for (measure, window, expected) in GENSIM {
+        let window = window.map(Window::Tokens);
         let options = CoherenceOptions { measure, window, counting: Counting::AsGensim };
         let found = coherence(&corpus, &topics(), &options).unwrap();
         for (found, expected) in found.topics.iter().zip(expected) {
@@ -102,14 +103,14 @@ fn gensim_says_the_same() {
 }
 
 /// Shares of windows with one word, and with two, one window after the other.
-fn shares(corpus: &Corpus, size: Option<u32>) -> impl Fn(u32, u32) -> f64 {
+fn shares(corpus: &Corpus, window: Window) -> impl Fn(u32, u32) -> f64 {
     let mut windows: Vec<Vec<u32>> = Vec::new();
     for d in 0..corpus.num_documents() {
-        let tokens = match size {
-            Some(_) => corpus.tokens(d).unwrap().to_vec(),
-            None => corpus.document(d).words.to_vec(),
+        let Window::Tokens(size) = window else {
+            windows.push(corpus.document(d).words.to_vec());
+            continue;
         };
-        let size = size.map_or(tokens.len().max(1), |size| size as usize);
+        let (tokens, size) = (corpus.tokens(d).unwrap().to_vec(), size as usize);
         match tokens.len() <= size {
             true => windows.push(tokens),
             false => windows.extend(tokens.windows(size).map(<[u32]>::to_vec)),
@@ -125,12 +126,14 @@ fn shares(corpus: &Corpus, size: Option<u32>) -> impl Fn(u32, u32) -> f64 {
 fn windows_count_what_is_in_them() {
     let corpus = corpus(true);
     let topics = topics();
-    for (measure, window) in
-        [(Measure::Npmi, None), (Measure::Npmi, Some(25)), (Measure::Uci, Some(3))]
-    {
+    for (measure, window) in [
+        (Measure::Npmi, None),
+        (Measure::Npmi, Some(Window::Tokens(25))),
+        (Measure::Uci, Some(Window::Tokens(3))),
+    ] {
         let options = CoherenceOptions { window, ..CoherenceOptions::new(measure) };
         let found = coherence(&corpus, &topics, &options).unwrap();
-        let share = shares(&corpus, window.or(measure.default_window()));
+        let share = shares(&corpus, window.unwrap_or(measure.default_window()));
         for (topic, found) in topics.iter().zip(found.topics) {
             let mut values = Vec::new();
             for &a in topic {
@@ -150,14 +153,23 @@ fn windows_count_what_is_in_them() {
 }
 
 #[test]
-fn without_an_order_documents_stand_in_and_are_named() {
+fn windows_of_tokens_need_their_order() {
     let (ordered, bags) = (corpus(true), corpus(false));
     let topics = topics();
     for measure in Measure::ALL {
         let options = CoherenceOptions::new(measure);
+        match measure.default_window() {
+            Window::Documents => assert!(coherence(&bags, &topics, &options).is_ok()),
+            Window::Tokens(tokens) => {
+                let measure = measure.name();
+                let error = CoherenceError::NoOrder { measure, tokens };
+                assert_eq!(coherence(&bags, &topics, &options), Err(error));
+            }
+        }
+        let options = CoherenceOptions { window: Some(Window::Documents), ..options };
         let of_bags = coherence(&bags, &topics, &options).unwrap();
         assert_eq!(of_bags.name, format!("{} in whole documents", measure.name()));
-        let wide = CoherenceOptions { window: Some(1000), ..options };
+        let wide = CoherenceOptions { window: Some(Window::Tokens(1000)), ..options };
         let of_order = coherence(&ordered, &topics, &wide).unwrap();
         assert_eq!(of_order.name, format!("{} in windows of 1000", measure.name()));
         assert_eq!(of_order.topics, of_bags.topics);
@@ -201,6 +213,6 @@ fn lists_are_checked() {
         refused(&[vec![1, 41]], &options),
         CoherenceError::UnknownWord { topic: 0, word: 41, words: 41 }
     );
-    let none = CoherenceOptions { window: Some(0), ..options };
+    let none = CoherenceOptions { window: Some(Window::Tokens(0)), ..options };
     assert_eq!(refused(&[vec![1, 2]], &none), CoherenceError::NoWindow);
 }
