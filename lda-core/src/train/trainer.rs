@@ -288,6 +288,16 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         }
     }
 
+    /// Ends a warm-up of the default length after half of the seconds of the run, as it has at most
+    /// half of the epochs: both are meant for the sampler.
+    fn shorten_warm_up(&mut self) {
+        let is_default = self.options.warm_up.is_none();
+        let half = self.options.seconds.filter(|_| is_default).map(|seconds| seconds / 2.0);
+        if self.warming_up.is_some() && half.is_some_and(|half| self.seconds >= half) {
+            self.resolved.warm_up = self.resolved.warm_up.min(self.epoch);
+        }
+    }
+
     /// Ends the warm-up: the sampler continues from its topics.
     fn end_warm_up(&mut self) {
         let assignments = self.assignments();
@@ -316,6 +326,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
             None => (!bounded).then(LevelOff::default),
         };
         loop {
+            self.shorten_warm_up();
             let mut report = self.epoch();
             let spent = self.options.epochs.is_some_and(|n| self.epoch >= n)
                 || self.options.seconds.is_some_and(|s| self.seconds >= s)
@@ -360,7 +371,8 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         self.pseudo.as_deref()
     }
 
-    /// The resolved options.
+    /// The resolved options. A run with a limit of [seconds](TrainOptions::seconds) may shorten a
+    /// default warm-up; the options then have the length that it had.
     pub fn resolved(&self) -> &Resolved {
         &self.resolved
     }
@@ -401,8 +413,11 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
     }
 
     fn provenance(&self) -> Provenance {
+        // A run may end within its warm-up: all of its epochs are then WarpLDA's.
+        let warm_up = self.resolved.warm_up.min(self.epoch);
+        let resolved = Resolved { warm_up, ..self.resolved.clone() };
         Provenance {
-            options: self.resolved.to_named(),
+            options: resolved.to_named(),
             initial_alpha: Some(self.resolved.alpha.clone()),
             epochs: Some(self.epoch),
             log_joint: self.evaluations.last().copied(),

@@ -292,6 +292,29 @@ fn a_warm_up_gives_the_same_bits_at_any_thread_count() {
     assert_eq!(of(1), of(3));
 }
 
+/// A limit of seconds is meant for the sampler, too, and the record of the run gives the same bits.
+#[test]
+fn a_default_warm_up_takes_at_most_half_of_the_seconds() {
+    let corpus = corpus();
+    let base = || TrainOptions::new(30).evaluate_every(0);
+    let limited = base().seconds(0.3);
+    let mut timed = trainer(&corpus, &limited);
+    assert_eq!(timed.resolved().warm_up, 640);
+    let last = timed.run(|_: &EpochReport| Flow::Continue, || false);
+    let warm_up = timed.resolved().warm_up;
+    assert!(warm_up < last.epoch && last.sampler != SamplerKind::Warp, "{warm_up} {}", last.epoch);
+    let counted = base().warm_up(warm_up);
+    assert_eq!(fingerprint(&corpus, &counted, last.epoch), timed.assignments().fingerprint());
+    // A length that was asked for stays, and a model says how many epochs WarpLDA had.
+    let asked = base().warm_up(1_000_000).seconds(0.01);
+    let mut warm = trainer(&corpus, &asked);
+    let last = warm.run(|_: &EpochReport| Flow::Continue, || false);
+    assert_eq!((last.sampler, warm.resolved().warm_up), (SamplerKind::Warp, 1_000_000));
+    let known =
+        lda_core::train::Resolved::from_provenance(warm.model().provenance()).unwrap().unwrap();
+    assert_eq!(known.warm_up, last.epoch);
+}
+
 /// Likelihoods of a warm-up say nothing of where the sampler will level off.
 #[test]
 fn no_run_ends_because_its_warm_up_has_levelled_off() {

@@ -51,6 +51,8 @@ struct Line {
     seconds: f64,
     log_joint_per_token: Option<f64>,
     perplexity: Option<f64>,
+    /// The sampler of this epoch; logs of `lda cluster` have one for all.
+    sampler: Option<String>,
     #[serde(default)]
     options: Value,
 }
@@ -72,16 +74,26 @@ impl Curve {
             values: Vec::new(),
             perplexity: Vec::new(),
         };
+        // Samplers, and the first epoch that was evaluated of each.
+        let mut options = Value::Null;
+        let mut samplers: Vec<(String, u32)> = Vec::new();
         for (number, text) in text.lines().enumerate() {
-            let line: Line = serde_json::from_str(text).map_err(|source| CurveError::Line {
+            let mut line: Line = serde_json::from_str(text).map_err(|source| CurveError::Line {
                 path: owned(),
                 line: number + 1,
                 source,
             })?;
             // `lda cluster --log` has a line for epochs that were not evaluated, too.
             let Some(per_token) = line.log_joint_per_token else { continue };
+            let sampler =
+                line.sampler.or_else(|| line.options["sampler"].as_str().map(str::to_owned));
+            if let Some(sampler) =
+                sampler.filter(|name| samplers.last().is_none_or(|of| of.0 != *name))
+            {
+                samplers.push((sampler, line.epoch));
+            }
             if curve.epochs.is_empty() {
-                curve.caption = caption(&line.options);
+                options = line.options.take();
             }
             curve.epochs.push(line.epoch);
             curve.seconds.push(rounded(line.seconds, 1e3));
@@ -94,6 +106,7 @@ impl Curve {
         if curve.epochs.is_empty() {
             return Err(CurveError::Empty { path: owned() });
         }
+        curve.caption = caption(&samplers, &options);
         Ok(curve)
     }
 }
@@ -107,15 +120,23 @@ pub fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// The main options that the line has, for people.
-fn caption(options: &Value) -> String {
+/// The samplers of the epochs, and the main options, for people.
+fn caption(samplers: &[(String, u32)], options: &Value) -> String {
+    let mut parts = Vec::new();
+    for (number, (sampler, epoch)) in samplers.iter().enumerate() {
+        parts.push(match number {
+            0 => format!("sampler {sampler}"),
+            _ => format!("{sampler} from epoch {epoch} on"),
+        });
+    }
     let text = |name: &str| {
         let value = &options[name];
         value.as_str().map(str::to_owned).or_else(|| value.as_number().map(|n| n.to_string()))
     };
-    let named = [("sampler", "sampler"), ("topics", "topics"), ("seed", "seed")];
-    let parts = named.iter().filter_map(|(name, shown)| Some(format!("{shown} {}", text(name)?)));
-    parts.collect::<Vec<_>>().join(", ")
+    parts.extend(
+        ["topics", "seed"].iter().filter_map(|name| Some(format!("{name} {}", text(name)?))),
+    );
+    parts.join(", ")
 }
 
 #[cfg(test)]
@@ -142,6 +163,20 @@ mod tests {
         assert_eq!((curve.epochs, curve.seconds), (vec![10, 20], vec![0.512, 1.0]));
         assert_eq!(curve.values, [-8.12346, -8.0]);
         assert_eq!(curve.perplexity, [(10, 0.512, 812.35)]);
+    }
+
+    #[test]
+    fn captions_name_the_sampler_of_each_epoch() {
+        let line = |epoch: u32, sampler: &str| {
+            format!(
+                "{{\"epoch\":{epoch},\"seconds\":1,\"log_joint_per_token\":-8,\
+                 \"sampler\":\"{sampler}\",\"options\":{{\"sampler\":\"f-plus\",\"topics\":7}}}}\n"
+            )
+        };
+        let caption = |text: &str| read("samplers.jsonl", text).unwrap().caption;
+        let both = line(10, "warp") + &line(20, "warp") + &line(30, "f-plus");
+        assert_eq!(caption(&both), "sampler warp, f-plus from epoch 30 on, topics 7");
+        assert_eq!(caption(&line(10, "warp")), "sampler warp, topics 7");
     }
 
     #[test]

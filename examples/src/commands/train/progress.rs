@@ -119,7 +119,9 @@ impl Progress {
     fn text(&self, report: &EpochReport) -> String {
         let of = self.goal.epochs.map(|n| format!("/{n}")).unwrap_or_default();
         let (epoch, rate) = (report.epoch, report.tokens_per_second / 1e6);
-        let mut text = format!("epoch {epoch}{of}, {:.1} s, {rate:.1} M tokens/s", report.seconds);
+        let (sampler, seconds) = (report.sampler, report.seconds);
+        let mut text =
+            format!("epoch {epoch}{of} by {sampler}, {seconds:.1} s, {rate:.1} M tokens/s");
         if let Some(per_token) = self.per_token {
             text.push_str(&format!(", log likelihood/token {per_token:.4}"));
         }

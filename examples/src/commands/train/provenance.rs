@@ -125,8 +125,9 @@ impl Provenance {
         Self { program: "train", resolved, epochs: None, evaluate_every, input }
     }
 
-    /// Provenance of a run that ended after `epochs` epochs.
-    pub fn after(mut self, epochs: u32) -> Self {
+    /// Provenance of a run that ended after `epochs` epochs; `resolved` has the warm-up that it had.
+    pub fn after(mut self, resolved: &Resolved, epochs: u32) -> Self {
+        self.resolved.warm_up = resolved.warm_up.min(epochs);
         self.epochs = Some(epochs);
         self
     }
@@ -162,6 +163,9 @@ impl Provenance {
         };
         let warm_up = match resolved.warm_up {
             0 => String::new(),
+            epochs if self.epochs == Some(epochs) => {
+                " not reached: all epochs are of warp".to_owned()
+            }
             epochs => format!(" after {epochs} epochs of warp"),
         };
         let mut caption = format!(
@@ -213,7 +217,7 @@ mod tests {
         let resolved = TrainOptions::default().resolve(&corpus).unwrap();
         let path = "dír/\u{1f600}\n\u{7f}";
         let input = Input::new(path.to_owned(), &corpus, serde_json::json!({}));
-        let json = Provenance::new(&resolved, 10, input).after(3).to_json();
+        let json = Provenance::new(&resolved, 10, input).after(&resolved, 3).to_json();
         assert!(json.bytes().all(|byte| (0x20..0x7f).contains(&byte)), "{json}");
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         assert_eq!(value["input"]["path"], path);

@@ -91,7 +91,7 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
     let Watch { progress, log, curve, unwritten } = watch;
     progress.finish(&last);
 
-    let provenance = provenance.after(last.epoch);
+    let provenance = provenance.after(trainer.resolved(), last.epoch);
     let model = trainer.model();
     let assignments = trainer.assignments();
     let log_written = log.map_or(Ok(()), Log::finish);

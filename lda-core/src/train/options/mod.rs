@@ -157,7 +157,8 @@ impl TrainOptions {
     /// epochs of an exact sampler, and approach the posterior as well as those while it is far
     /// away. The sampler then continues from their topics and converges to its own law. Default: 0
     /// if a sampler is set, otherwise [by K and the lengths of documents](Choice::auto), but no
-    /// more than half of [`epochs`](Self::epochs).
+    /// more than half of [`epochs`](Self::epochs), and no longer than half of
+    /// [`seconds`](Self::seconds).
     pub fn warm_up(mut self, epochs: impl Into<Option<u32>>) -> Self {
         self.warm_up = epochs.into();
         self
@@ -175,7 +176,8 @@ impl TrainOptions {
         self
     }
 
-    /// Largest time of sampling in seconds, checked after each epoch; default unlimited.
+    /// Largest time of sampling in seconds, warm-up included, checked after each epoch; default
+    /// unlimited.
     pub fn seconds(mut self, seconds: impl Into<Option<f64>>) -> Self {
         self.seconds = seconds.into();
         self
