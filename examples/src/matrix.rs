@@ -165,16 +165,26 @@ impl<'a> Matrix<'a> {
             topics.sort_unstable();
             entries.extend(topics.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as f64)));
         };
-        let row_head = move |out: &mut dyn Write, d: usize| match corpus.dates() {
-            Some(dates) => write!(out, "{d},{}", dates[d]),
-            None => write!(out, "{d}"),
+        let row_head = move |out: &mut dyn Write, d: usize| {
+            write!(out, "{d}")?;
+            if let Some(name) = corpus.document_name(d) {
+                out.write_all(b",")?;
+                write_field(out, name)?;
+            }
+            corpus.dates().map_or(Ok(()), |dates| write!(out, ",{}", dates[d]))
+        };
+        let corner = match (has_names(corpus), corpus.dates().is_some()) {
+            (false, false) => "document",
+            (false, true) => "document,date",
+            (true, false) => "document,name",
+            (true, true) => "document,name,date",
         };
         Self {
             num_rows: corpus.num_documents(),
             num_columns: k,
             row: Box::new(row),
             smoothing: Smoothing::Prior(alpha.clone()),
-            corner: if corpus.dates().is_some() { "document,date" } else { "document" },
+            corner,
             row_head: Box::new(row_head),
             column_head: Box::new(|out, topic| write!(out, "{topic}")),
             legend: "rows: documents; columns: topics; entries: tokens C_dk; \
@@ -372,12 +382,30 @@ fn by_topic(model: &TopicModel) -> (Vec<usize>, Vec<(u32, f64)>) {
     (starts, entries)
 }
 
-/// A CSV field (RFC 4180), quoted if necessary.
-fn write_field(out: &mut dyn Write, text: &str) -> io::Result<()> {
-    if text.contains([',', '"', '\n', '\r', '#']) || text.trim() != text {
-        write!(out, "\"{}\"", text.replace('"', "\"\""))
+/// Whether documents have names.
+fn has_names(corpus: &Corpus) -> bool {
+    corpus.num_documents() > 0 && corpus.document_name(0).is_some()
+}
+
+/// Writes a field of a CSV file (RFC 4180), quoted if necessary. Text that a spreadsheet would take for
+/// a formula follows an apostrophe, and control and bidirectional characters are left out.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_field(out: &mut dyn Write, text: &str) -> io::Result<()> {
+    let is_hidden = |c: char| {
+        c.is_control()
+            || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    let mut shown = text.replace(is_hidden, "");
+    // A number with a sign is no formula.
+    if shown.starts_with(['=', '+', '-', '@']) && shown.parse::<f64>().is_err() {
+        shown.insert(0, '\'');
+    }
+    if shown.contains([',', '"', '#']) || shown.trim() != shown {
+        write!(out, "\"{}\"", shown.replace('"', "\"\""))
     } else {
-        out.write_all(text.as_bytes())
+        out.write_all(shown.as_bytes())
     }
 }
 

@@ -22,6 +22,19 @@ pub struct ReadingArgs {
     /// Format of PATH [default: detected]
     #[arg(long, value_name = "FORMAT", requires = "path", value_parser = format_parser())]
     pub format: Option<String>,
+    /// CSV, TSV and JSON lines: column or field with the texts of the documents: a name, or the number of
+    /// a column from 1. May be given several times, for texts that follow each other in a document
+    #[arg(long, value_name = "COLUMN")]
+    pub text_column: Vec<String>,
+    /// CSV, TSV and JSON lines: column with the names of the documents, for the outputs
+    #[arg(long, value_name = "COLUMN", requires = "text_column")]
+    pub id_column: Option<String>,
+    /// CSV, TSV and JSON lines: column with the dates of the documents, YYYY or YYYY-MM-DD
+    #[arg(long, value_name = "COLUMN", requires = "text_column", conflicts_with = "dates")]
+    pub date_column: Option<String>,
+    /// CSV and TSV: the first line is a document, not the names of the columns
+    #[arg(long, requires = "text_column")]
+    pub no_header: bool,
     /// File of document dates, one per line, YYYY or YYYY-MM-DD; they go into the CSV of --doc-topics
     #[arg(long, value_name = "FILE", requires = "path")]
     pub dates: Option<PathBuf>,
@@ -41,7 +54,16 @@ pub struct ReadingArgs {
 }
 
 fn format_parser() -> ValueParser {
-    PossibleValuesParser::new(["uci", "svmlight", "ldac", "matrix-market", "text"]).into()
+    PossibleValuesParser::new([
+        "uci",
+        "svmlight",
+        "ldac",
+        "matrix-market",
+        "csv",
+        "json-lines",
+        "text",
+    ])
+    .into()
 }
 
 /// Errors of reading documents.
@@ -61,7 +83,8 @@ pub enum ReadingError {
 
 /// A message of the library, with its options named as on the command line.
 fn with_option_names(error: &ReadError) -> String {
-    const NAMES: [&str; 11] = [
+    const NAMES: [&str; 12] = [
+        "columns.text",
         "format",
         "index_base",
         "max_document_frequency",
@@ -74,8 +97,13 @@ fn with_option_names(error: &ReadError) -> String {
         "strict",
         "transpose",
     ];
-    NAMES.iter().fold(error.to_string(), |message, name| {
-        message.replace(&format!("`{name}`"), &format!("--{}", name.replace('_', "-")))
+    let message = error.to_string().replace("`columns.header` set to false", "--no-header");
+    NAMES.iter().fold(message, |message, name| {
+        let option = match *name {
+            "columns.text" => "text-column".to_owned(),
+            name => name.replace('_', "-"),
+        };
+        message.replace(&format!("`{name}`"), &format!("--{option}"))
     })
 }
 
@@ -157,7 +185,7 @@ fn read_with(
     note(&format!("{}: {report}", path.display()));
     note_skipped(&report.skipped_files, note);
     check_fit(args, &report)?;
-    if let (Some(model), Format::Text) = (model, report.format) {
+    if let Some(model) = model.filter(|_| report.format.has_texts()) {
         args.text.words.warning(rules(model)).iter().for_each(|warning| note(warning));
     }
     let vocabulary = match &args.vocabulary {
@@ -228,13 +256,17 @@ pub fn read_options(
     options.index_base = input.index_base.unwrap_or(options.index_base);
     options.num_words = input.num_words;
     options.transpose = input.transpose;
+    options.columns.text.clone_from(&input.text_column);
+    options.columns.id.clone_from(&input.id_column);
+    options.columns.date.clone_from(&input.date_column);
+    options.columns.header = !input.no_header;
     options.text = input.text.options(model.and_then(rules));
     Ok(options)
 }
 
 /// Rejects options that do not apply to this format, rather than ignore them.
 fn check_fit(input: &ReadingArgs, report: &ReadReport) -> Result<(), ReadingError> {
-    let is_text = report.format == Format::Text;
+    let is_text = report.format.has_texts();
     let refuse = |option: &str, what: &str| {
         Err(ReadingError::Usage(format!(
             "{option} applies to {what}, but the input is {}: omit it",
@@ -242,7 +274,7 @@ fn check_fit(input: &ReadingArgs, report: &ReadReport) -> Result<(), ReadingErro
         )))
     };
     if let Some((option, _)) = input.text.given().find(|(_, given)| *given && !is_text) {
-        return refuse(option, "plain text");
+        return refuse(option, "texts");
     }
     if input.index_base.is_some() && report.format != Format::Svmlight {
         return refuse("--index-base", "SVMlight");

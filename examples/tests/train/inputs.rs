@@ -116,12 +116,14 @@ fn data_are_not_read_as_prose() {
     scratch.write("docs.csv", "id,text\n0,\"first words\"\n1,more words\n");
     scratch.write("docs.tsv", "0\tgood\tfirst words\n1\tbad\tmore words\n");
     scratch.write("docs.jsonl", "{\"id\": 0, \"text\": \"first words\"}\n{\"id\": 1}\n");
+    scratch.write("docs.json", "[{\"id\": 0, \"text\": \"first words\"}]\n");
     scratch.write("vw.txt", "d1 |text river:2 bank:1\nd2 |text stock:3\n");
     scratch.write("low.txt", "2\nhuman interface\ngraph trees\n");
     for (file, said) in [
-        ("docs.csv", "this is a table"),
-        ("docs.tsv", "this is a table"),
-        ("docs.jsonl", "this is JSON"),
+        ("docs.csv", "the columns are `id`, `text`; name those of the texts in --text-column"),
+        ("docs.tsv", "with --no-header, if the first line is a document"),
+        ("docs.jsonl", "the columns are `id`, `text`; name those of the texts in --text-column,"),
+        ("docs.json", "this is JSON"),
         ("vw.txt", "this is Vowpal Wabbit"),
         ("low.txt", "remove that line"),
     ] {
@@ -129,6 +131,38 @@ fn data_are_not_read_as_prose() {
         assert!(error.contains(said) && error.contains("--format to text"), "{error}");
         scratch.succeed(&format!("{file} --format text --topics 2 --epochs 1 --quiet"));
     }
+}
+
+#[test]
+fn columns_of_tables_are_documents_with_names_and_dates() {
+    let scratch = Scratch::new("columns");
+    let table = "id,title,text,day\nx-1,\"River, bank\",\"wide\nriver\",2001-02-03\n\
+        =2,Market,garden market,2002-03-04T10:00:00\n";
+    scratch.write("docs.csv", table);
+    let lines = "{\"id\": 7, \"title\": \"River bank\", \"text\": \"wide river\"}\n\
+        {\"id\": \"y\", \"title\": \"Market\", \"text\": [\"garden\", \"market\"]}\n";
+    scratch.write("docs.jsonl", lines);
+    let columns = "--text-column title --text-column text --id-column id";
+    assert_eq!(sizes(&scratch, &format!("docs.csv {columns}")), [2, 5, 7]);
+    assert_eq!(sizes(&scratch, &format!("docs.jsonl {columns}")), [2, 5, 7]);
+    let run = "--topics 2 --epochs 2 --quiet --doc-topics t.csv";
+    let heads = |line: &str| -> Vec<String> {
+        scratch.succeed(&format!("{line} {run}"));
+        let head = |row: &str| row.rsplitn(3, ',').last().unwrap().to_owned();
+        scratch.read("t.csv").lines().skip(1).map(head).collect()
+    };
+    let found = heads(&format!("docs.csv {columns} --date-column day"));
+    assert_eq!(found, ["document,name,date", "0,x-1,2001-02-03", "1,'=2,2002-03-04"]);
+    assert_eq!(heads(&format!("docs.jsonl {columns}")), ["document,name", "0,7", "1,y"]);
+    // The documents of a directory have the names of their files.
+    fs::create_dir_all(scratch.0.join("texts/inner")).unwrap();
+    scratch.write("texts/inner/a.txt", "wide river");
+    scratch.write("texts/b,c.txt", "garden market");
+    assert_eq!(heads("texts"), ["document,name", "0,\"b,c.txt\"", "1,inner/a.txt"]);
+    let error = scratch.fail(&format!("docs.csv {columns} --date-column title --topics 2"), 1);
+    assert!(error.contains("docs.csv:2: `River, bank` is not a date"), "{error}");
+    let error = scratch.fail("texts --text-column a --topics 2", 2);
+    assert!(error.contains("only CSV and JSON lines have columns"), "{error}");
 }
 
 #[cfg(target_os = "linux")]

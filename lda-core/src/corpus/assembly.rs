@@ -364,6 +364,7 @@ impl Assembly {
             vocabulary: None,
             dates: None,
             sequence: None,
+            names: None,
         };
         Ok((corpus, self.repairs))
     }

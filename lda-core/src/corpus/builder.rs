@@ -6,6 +6,7 @@ use std::fmt;
 use thiserror::Error;
 
 use super::assembly::{Assembly, Excess, Extent, Repairs, push, shrink};
+use super::names::DocumentNames;
 use super::{Corpus, Date, MAX_TOKENS, MAX_WORD, Sequence, Vocabulary, VocabularyFull};
 
 /// Error of building a corpus.
@@ -60,6 +61,14 @@ pub enum BuildError {
     Dates {
         /// Number of dates.
         dates: usize,
+        /// Number of documents.
+        documents: usize,
+    },
+    /// Only some documents have a name.
+    #[error("{names} names for {documents} documents; give one per document, or none")]
+    Names {
+        /// Number of names.
+        names: usize,
         /// Number of documents.
         documents: usize,
     },
@@ -139,6 +148,7 @@ pub struct CorpusBuilder {
     num_words: Option<u32>,
     sequence: Option<Sequence>,
     dates: Vec<Date>,
+    names: DocumentNames,
     dropped_tokens: u64,
     scratch: Vec<u32>,
     extent: Extent,
@@ -175,6 +185,7 @@ impl CorpusBuilder {
             num_words: None,
             sequence: None,
             dates: Vec::new(),
+            names: DocumentNames::default(),
             dropped_tokens: 0,
             scratch: Vec::new(),
             extent,
@@ -341,11 +352,17 @@ impl CorpusBuilder {
         self.dates.push(date);
     }
 
+    /// Sets the [name](Corpus::document_name) of the next document that has none. Call it once per
+    /// document, in order.
+    pub fn push_name(&mut self, name: &str) {
+        self.names.push(name);
+    }
+
     /// Builds the corpus.
     ///
     /// # Errors
-    /// [`BuildError::NoTokens`] if no document has tokens, and [`BuildError::Dates`] if only some
-    /// documents have dates.
+    /// [`BuildError::NoTokens`] if no document has tokens, and [`BuildError::Dates`] or
+    /// [`BuildError::Names`] if only some documents have dates or names.
     pub fn build(self) -> Result<Corpus, BuildError> {
         let corpus = self.build_any()?.0;
         if corpus.num_tokens() == 0 { Err(BuildError::NoTokens) } else { Ok(corpus) }
@@ -356,6 +373,9 @@ impl CorpusBuilder {
         let documents = self.num_documents();
         if !self.dates.is_empty() && self.dates.len() != documents {
             return Err(BuildError::Dates { dates: self.dates.len(), documents });
+        }
+        if self.names.len() > 0 && self.names.len() != documents {
+            return Err(BuildError::Names { names: self.names.len(), documents });
         }
         let (mut corpus, repairs) =
             self.assembly.finish().map_err(|excess| BuildError::from_excess(excess, documents))?;
@@ -372,6 +392,7 @@ impl CorpusBuilder {
             corpus.sequence = Some(sequence);
         }
         corpus.dates = (!self.dates.is_empty()).then_some(self.dates);
+        corpus.names = (self.names.len() > 0).then_some(self.names);
         Ok((corpus, repairs))
     }
 

@@ -12,6 +12,8 @@
 //! | `dates`* | u32 | date of each document: year · 512 + month · 32 + day; month and day are 0 if only the year is known |
 //! | `starts`* | u64 | D + 1: the tokens of document d in their order are entries `starts[d]` to `starts[d + 1]` of `tokens` |
 //! | `tokens`* | u32 | word ids |
+//! | `doc-ends`* | u64 | D: the name of document d ends before byte `doc-ends[d]` of `doc-names` |
+//! | `doc-names`* | u8 | names of documents, UTF-8, concatenated |
 //! | `word-ends`* | u32 | V: the name of word w ends before byte `word-ends[w]` of `word-names` |
 //! | `word-names`* | u8 | names of words, UTF-8, concatenated |
 
@@ -19,6 +21,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, Write};
 use std::path::Path;
 
+use super::names::DocumentNames;
 use super::read::TokenizerOptions;
 use super::{Corpus, Date, MAX_TOKENS, MAX_WORD, Sequence, Vocabulary};
 use crate::container::pairs::{self, ABOUT, Pairs};
@@ -50,7 +53,9 @@ impl Corpus {
     pub fn write_to<W: Write + Seek>(&self, out: W) -> io::Result<()> {
         let (dates, sequence, names) =
             (self.dates.as_ref(), self.sequence.as_ref(), self.vocabulary.as_ref());
-        let two = usize::from(sequence.is_some()) + usize::from(names.is_some());
+        let two = usize::from(sequence.is_some())
+            + usize::from(names.is_some())
+            + usize::from(self.names.is_some());
         let sections = 4 + usize::from(dates.is_some()) + 2 * two;
         let mut file = Writer::new(out, Kind::Corpus, sections)?;
         let mut about = vec![
@@ -77,6 +82,11 @@ impl Corpus {
         if let Some(Sequence { tokens, starts }) = sequence {
             file.section("starts", starts.iter().copied())?;
             file.section("tokens", tokens.iter().copied())?;
+        }
+        if let Some(names) = &self.names {
+            let (text, ends) = names.parts();
+            file.section("doc-ends", ends.iter().copied())?;
+            file.section("doc-names", text.bytes())?;
         }
         if let Some(names) = names {
             let (text, ends) = names.parts();
@@ -158,6 +168,7 @@ fn read(file: &mut impl Source) -> Result<Corpus, FileError> {
         vocabulary: None,
         dates: None,
         sequence: None,
+        names: None,
     };
     if read.fingerprint() != corpus {
         return Err(FileError::malformed("corpus", "it is of other documents"));
@@ -183,6 +194,12 @@ fn read_optional(file: &mut impl Source, read: &mut Corpus) -> Result<(), FileEr
         let sequence = Sequence { tokens: file.exactly("tokens", all)?.into_vec(), starts };
         check_order(read, &sequence)?;
         read.sequence = Some(sequence);
+    }
+    if file.has("doc-ends") {
+        let ends = file.exactly::<u64>("doc-ends", documents)?.into_vec();
+        let names = DocumentNames::from_parts(file.array("doc-names")?.into_vec(), ends);
+        let wrong = || FileError::malformed("doc-ends", "they are not ends of names");
+        read.names = Some(names.ok_or_else(wrong)?);
     }
     if file.has("word-ends") {
         let ends = file.exactly::<u32>("word-ends", read.num_words.into())?;
@@ -237,7 +254,7 @@ mod tests {
         file.into_inner()
     }
 
-    /// With names, rules of text, dates and order.
+    /// With names of words and documents, rules of text, dates and order.
     fn whole() -> Corpus {
         let mut builder = CorpusBuilder::new().keep_order();
         for (document, date) in
@@ -245,6 +262,7 @@ mod tests {
         {
             builder.push_words(document).unwrap();
             builder.push_date(date.parse().unwrap());
+            builder.push_name(&format!("é {date}"));
         }
         let mut corpus = builder.build().unwrap();
         let names = corpus.vocabulary.as_mut().unwrap();
@@ -257,9 +275,10 @@ mod tests {
         let bytes = written(corpus);
         let mut from = Reader::open(Cursor::new(&bytes), Kind::Corpus).unwrap();
         let numbers = ["offsets", "words", "dates", "tokens", "word-ends"];
-        let bytewise = [ABOUT, "counts", "word-names"];
-        let names = [ABOUT, "offsets", "words", "counts", "dates", "starts", "tokens", "word-ends"];
-        let names: Vec<&str> = names.into_iter().chain(["word-names"]).collect();
+        let bytewise = [ABOUT, "counts", "doc-names", "word-names"];
+        let names = [ABOUT, "offsets", "words", "counts", "dates", "starts", "tokens"];
+        let texts = ["doc-ends", "doc-names", "word-ends", "word-names"];
+        let names: Vec<&str> = names.into_iter().chain(texts).collect();
         let there: Vec<&str> = names.into_iter().filter(|name| from.has(name)).collect();
         let mut to = Writer::new(Cursor::new(Vec::new()), Kind::Corpus, there.len()).unwrap();
         for section in there {
@@ -320,7 +339,7 @@ mod tests {
     fn inconsistent_files_are_rejected() {
         let corpus = whole();
         type Change = fn(&mut Vec<u32>);
-        let changes: [(&str, Change, &str); 13] = [
+        let changes: [(&str, Change, &str); 15] = [
             ("offsets", |at| at[1] = 3, "do not ascend from 0"),
             ("offsets", |at| at[0] = 1, "do not ascend from 0"),
             ("offsets", |at| at.truncate(3), "3 values, not 4"),
@@ -332,6 +351,8 @@ mod tests {
             ("dates", |dates| dates[1] |= 31, "one is none"),
             ("starts", |starts| starts[1] = 2, "not those of its pairs"),
             ("tokens", |tokens| tokens[0] = 1, "those of document 0"),
+            ("doc-ends", |ends| ends[0] = 1, "not ends of names"),
+            ("doc-names", |names| names[0] = 0xff, "not ends of names"),
             ("word-ends", |ends| ends[0] = 9, "not ends of names"),
             ("word-names", |names| names[0] = 0xff, "not UTF-8"),
         ];

@@ -21,12 +21,15 @@ mod assembly;
 mod builder;
 mod date;
 mod file;
+mod names;
 pub mod read;
 mod select;
 mod vocabulary;
 mod write;
 
 use std::fmt;
+
+use names::DocumentNames;
 
 pub use builder::{BuildError, CorpusBuilder};
 pub use date::{Date, DateError};
@@ -109,6 +112,7 @@ pub struct Corpus {
     /// One per document.
     dates: Option<Vec<Date>>,
     sequence: Option<Sequence>,
+    names: Option<DocumentNames>,
 }
 
 impl Corpus {
@@ -182,6 +186,15 @@ impl Corpus {
         self.dates.as_deref()
     }
 
+    /// Name of document `d`: the path of its file in a directory that was read, or the column that
+    /// [names documents](crate::corpus::read::Columns::id). `None` if documents have no names.
+    ///
+    /// # Panics
+    /// If documents have names and `d` is not below [`num_documents`](Self::num_documents).
+    pub fn document_name(&self, d: usize) -> Option<&str> {
+        self.names.as_ref().map(|names| names.get(d))
+    }
+
     /// Tokens of document `d` in their original order, if it was kept.
     ///
     /// # Panics
@@ -217,7 +230,8 @@ impl Corpus {
             .sequence
             .as_ref()
             .map_or(0, |sequence| 4 * sequence.tokens.capacity() + 8 * sequence.starts.capacity());
-        pairs + vocabulary + dates + sequence
+        let names = self.names.as_ref().map_or(0, DocumentNames::memory);
+        pairs + vocabulary + dates + sequence + names
     }
 
     /// Number of words that never occur.
@@ -232,7 +246,7 @@ fn mix(hash: u64, item: u64) -> u64 {
     product ^ product >> 29
 }
 
-/// Corpora are equal if documents, number of words, vocabulary, dates and order are.
+/// Corpora are equal if documents, number of words, vocabulary, dates, names and order are.
 impl PartialEq for Corpus {
     fn eq(&self, other: &Self) -> bool {
         self.num_words == other.num_words
@@ -242,6 +256,7 @@ impl PartialEq for Corpus {
             && self.vocabulary == other.vocabulary
             && self.dates == other.dates
             && self.sequence == other.sequence
+            && self.names == other.names
     }
 }
 

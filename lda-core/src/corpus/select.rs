@@ -7,7 +7,7 @@ use crate::corpus::{Corpus, Date, Sequence, Vocabulary, VocabularyFull};
 const DROPPED: u32 = u32::MAX;
 
 impl Corpus {
-    /// Returns the documents `kept`, in this order, with their dates and token order. The
+    /// Returns the documents `kept`, in this order, with their dates, names and token order. The
     /// vocabulary and word ids are unchanged.
     ///
     /// ```
@@ -37,6 +37,7 @@ impl Corpus {
             let dates: Vec<Date> = kept.iter().map(|&d| dates[d]).collect();
             dates
         });
+        part.names = self.names.as_ref().map(|names| names.select(&kept));
         part.sequence = self.sequence.is_some().then(|| {
             let documents = kept.iter().map(|&d| self.tokens(d).expect("the order was kept"));
             Sequence::of(documents.map(|tokens| tokens.iter().copied()))
@@ -57,6 +58,7 @@ impl Corpus {
             part.end_document();
         }
         part.dates.clone_from(&self.dates);
+        part.names.clone_from(&self.names);
         part.sequence = self.sequence.is_some().then(|| {
             let documents = (0..self.num_documents()).map(|d| self.tokens(d));
             let tokens = documents.map(|tokens| tokens.expect("the order was kept"));
@@ -189,6 +191,7 @@ impl Corpus {
             vocabulary: self.vocabulary.clone(),
             dates: None,
             sequence: None,
+            names: None,
         }
     }
 

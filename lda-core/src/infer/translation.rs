@@ -111,13 +111,16 @@ impl Translation {
     }
 
     /// Converts the corpus to the model's word ids. Words that are not in the model get an id
-    /// beyond its vocabulary, so that inference counts them as unknown.
+    /// beyond its vocabulary, so that inference counts them as unknown. Documents keep their names.
     ///
     /// # Errors
     /// [`BuildError`], if the converted corpus is too large.
     pub fn apply(&self, corpus: &Corpus) -> Result<Corpus, BuildError> {
         let mut builder = CorpusBuilder::new();
-        for document in corpus.documents() {
+        for (d, document) in corpus.documents().enumerate() {
+            if let Some(name) = corpus.document_name(d) {
+                builder.push_name(name);
+            }
             let translate = |(word, count)| (self.word(word).unwrap_or(self.model_words), count);
             builder.push_pairs(document.iter().map(translate))?;
         }

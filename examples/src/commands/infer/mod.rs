@@ -11,6 +11,7 @@
 //! infers them in parallel.
 
 mod args;
+mod documents;
 mod run;
 mod write;
 

@@ -1,21 +1,19 @@
 //! A run of `lda infer`, from the options to the output.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::time::Instant;
 
-use lda_core::Corpus;
 use lda_core::container::FileError;
-use lda_core::corpus::{Format, ReadError};
 use lda_core::infer::{Answer, Inference, Method};
 use lda_core::model::TopicModel;
 use lda_examples::documents::{DocumentsError, translate};
 use lda_examples::output::{Output, OutputError};
 use lda_examples::program::ThreadsError;
-use lda_examples::reading::{self, ReadingError};
 use thiserror::Error;
 
 use crate::commands::infer::args::Args;
-use crate::commands::infer::write::Form;
+use crate::commands::infer::documents::{self, Documents};
+use crate::commands::infer::write::{Batch, Form};
 
 /// Number of documents whose answers are in memory at a time.
 const BATCH: usize = 4096;
@@ -74,7 +72,7 @@ pub fn run(args: &Args) -> Result<(), InferError> {
         model.num_words()
     ));
     let inference = args.inference.inference(&model)?;
-    let documents = match documents(args, &model, &note)? {
+    let documents = match documents::read(args, &model, &note)? {
         Documents::Some(corpus) => {
             Documents::Some(Box::new(translate(&corpus, &model, &args.model)?.1))
         }
@@ -119,23 +117,21 @@ struct Done {
 impl Work<'_> {
     /// Infers and writes in batches, which bounds the memory of the answers.
     fn write(&mut self, out: &mut dyn Write) -> io::Result<()> {
-        let number = match &self.documents {
-            Documents::Empty(number) => *number,
-            Documents::Some(corpus) => corpus.num_documents(),
-        };
-        self.form.begin(&self.inference, number, out)?;
+        let number = self.documents.number();
+        self.form.begin(&self.inference, &self.documents, out)?;
         let mut answers = Vec::new();
         for first in (0..number).step_by(BATCH) {
-            let documents = first..number.min(first + BATCH);
+            let range = first..number.min(first + BATCH);
             let start = Instant::now();
             match &self.documents {
-                Documents::Empty(_) => answers.resize(documents.len(), Answer::default()),
+                Documents::Empty(_) => answers.resize(range.len(), Answer::default()),
                 Documents::Some(corpus) => {
-                    self.inference.infer_documents(corpus, documents, &mut answers);
+                    self.inference.infer_documents(corpus, range, &mut answers);
                 }
             }
             self.done.add(&answers, start.elapsed().as_secs_f64());
-            self.form.write(&self.inference, first, &answers, self.top, out)?;
+            let batch = Batch { documents: &self.documents, first, answers: &answers };
+            self.form.write(&self.inference, &batch, self.top, out)?;
         }
         Ok(())
     }
@@ -157,47 +153,5 @@ impl Done {
             documents as f64 / seconds.max(1e-9),
             method.name()
         )
-    }
-}
-
-/// Documents to infer.
-enum Documents {
-    /// Only documents without tokens, this many: no corpus can be built from them.
-    Empty(usize),
-    Some(Box<Corpus>),
-}
-
-fn documents(
-    args: &Args,
-    model: &TopicModel,
-    note: &dyn Fn(&str),
-) -> Result<Documents, DocumentsError> {
-    let reading = &args.inference.reading;
-    if let Some(path) = &args.path {
-        return match reading::read(path, reading, Some(model), &mut |text| note(text)) {
-            Ok(read) => Ok(Documents::Some(Box::new(read.corpus))),
-            Err(error) => without_tokens(error),
-        };
-    }
-    let mut bytes = Vec::new();
-    io::stdin().lock().read_to_end(&mut bytes).map_err(DocumentsError::Input)?;
-    if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Ok(Documents::Empty(bytes.iter().filter(|&&byte| byte == b'\n').count()));
-    }
-    let options = reading::read_options(reading, Some(model)).map_err(ReadingError::from)?;
-    reading.text.words.warning(reading::rules(model)).iter().for_each(|warning| note(warning));
-    match Format::Text.read_from(&bytes[..], "standard input", &options) {
-        Ok((corpus, _)) => Ok(Documents::Some(Box::new(corpus))),
-        Err(error) => without_tokens(error.into()),
-    }
-}
-
-/// Documents whose words were all dropped are inferred as empty ones; other errors stay errors.
-fn without_tokens(error: ReadingError) -> Result<Documents, DocumentsError> {
-    match error {
-        ReadingError::Read(ReadError::NoTokens { documents, .. }) => {
-            Ok(Documents::Empty(documents as usize))
-        }
-        error => Err(error.into()),
     }
 }

@@ -6,7 +6,20 @@ use std::path::Path;
 use lda_core::infer::{Answer, Inference};
 use lda_core::interop::npy;
 use lda_core::model::TopicModel;
+use lda_examples::matrix::write_field;
 use serde::Serialize;
+
+use crate::commands::infer::documents::Documents;
+
+/// Answers of consecutive documents.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch<'a> {
+    /// All documents.
+    pub documents: &'a Documents,
+    /// The first document of the batch.
+    pub first: usize,
+    pub answers: &'a [Answer],
+}
 
 /// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,8 +33,11 @@ pub enum Form {
 }
 
 #[derive(Serialize)]
-struct Line {
+struct Line<'n> {
     document: usize,
+    /// Name of the document, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'n str>,
     tokens: u64,
     unknown: u64,
     /// (topic, share), largest first.
@@ -55,46 +71,55 @@ impl Form {
     pub fn begin(
         self,
         inference: &Inference<&TopicModel>,
-        documents: usize,
+        documents: &Documents,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let topics = inference.model().num_topics();
         match self {
             Self::JsonLines => Ok(()),
             Self::Csv => {
-                write!(out, "document")?;
+                let has_names = documents.name(0).is_some();
+                write!(out, "document{}", if has_names { ",name" } else { "" })?;
                 (0..topics).try_for_each(|topic| write!(out, ",{topic}"))?;
                 writeln!(out)
             }
-            Self::Npy => npy::write_header(out, "<f8", &[documents, topics]),
+            Self::Npy => npy::write_header(out, "<f8", &[documents.number(), topics]),
         }
     }
 
-    /// Writes answers; the first one is that of document `first`.
+    /// Writes the answers of a batch.
     ///
     /// # Errors
     /// Those of `out`.
     pub fn write(
         self,
         inference: &Inference<&TopicModel>,
-        first: usize,
-        answers: &[Answer],
+        batch: &Batch<'_>,
         top: Option<u32>,
         out: &mut dyn Write,
     ) -> io::Result<()> {
+        let Batch { documents, first, answers } = *batch;
         match self {
             Self::JsonLines => {
                 for (document, answer) in (first..).zip(answers) {
+                    let name = documents.name(document);
                     let mut topics = inference.leading(answer);
                     topics.truncate(top.map_or(usize::MAX, |top| top as usize));
                     let Answer { tokens, unknown, .. } = *answer;
-                    serde_json::to_writer(&mut *out, &Line { document, tokens, unknown, topics })?;
+                    serde_json::to_writer(
+                        &mut *out,
+                        &Line { document, name, tokens, unknown, topics },
+                    )?;
                     out.write_all(b"\n")?;
                 }
             }
             Self::Csv => {
                 for (document, answer) in (first..).zip(answers) {
                     write!(out, "{document}")?;
+                    if let Some(name) = documents.name(document) {
+                        out.write_all(b",")?;
+                        write_field(out, name)?;
+                    }
                     inference.distribution(answer).iter().try_for_each(|x| write!(out, ",{x}"))?;
                     writeln!(out)?;
                 }

@@ -37,7 +37,7 @@ pub struct Args {
     /// one curve each
     #[arg(long, value_name = "FILE")]
     pub log: Vec<PathBuf>,
-    /// File of document titles, one per line
+    /// File of document titles, one per line [default: the names of the documents]
     #[arg(long, value_name = "FILE")]
     pub titles: Option<PathBuf>,
     /// Maximum number of documents in the page; of a larger corpus, the most typical of each topic

@@ -137,7 +137,7 @@ pub fn run(args: &Args) -> Result<(), ReportError> {
 }
 
 fn titles(args: &Args, corpus: &Corpus) -> Result<Option<Vocabulary>, ReportError> {
-    let Some(path) = &args.titles else { return Ok(None) };
+    let Some(path) = &args.titles else { return Ok(names(corpus)) };
     let read = || {
         let file =
             File::open(path).map_err(|source| ReadError::Io { path: path.clone(), source })?;
@@ -150,6 +150,16 @@ fn titles(args: &Args, corpus: &Corpus) -> Result<Option<Vocabulary>, ReportErro
         }
     };
     read().map(Some).map_err(ReportError::Titles)
+}
+
+/// Names of the documents, if they have names.
+fn names(corpus: &Corpus) -> Option<Vocabulary> {
+    let mut names = Vocabulary::new();
+    for d in 0..corpus.num_documents() {
+        // Names beyond 4 GiB are more than a page could show.
+        names.push(corpus.document_name(d)?).ok()?;
+    }
+    Some(names)
 }
 
 fn tokens_of_topics(answers: &[Answer], topics: usize) -> Vec<f64> {

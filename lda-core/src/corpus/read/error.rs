@@ -215,6 +215,24 @@ pub enum ReadError {
         /// Its kind, with an article.
         kind: &'static str,
     },
+    /// The column of the texts is not given, or a column does not exist.
+    #[error(
+        "{at}: {}the columns are {}; name those of the texts in `columns.text`{}, or set `format` to \
+         text to read the file as it is",
+        missing_column(missing),
+        listed(columns),
+        if *header { NO_HEADER } else { "" }
+    )]
+    Column {
+        /// Position of the names.
+        at: Place,
+        /// The column that does not exist; `None` if none was given for the texts.
+        missing: Option<String>,
+        /// Names of all columns.
+        columns: Vec<String>,
+        /// Whether the names are the first line of a table.
+        header: bool,
+    },
     /// A text file that is data rather than prose.
     #[error(
         "{path}: this is {kind}, and its names and labels would be words of the documents; \
@@ -337,6 +355,22 @@ fn why_no_tokens(dropped: &DroppedWords, skipped: usize) -> String {
         (_, 0) => words,
         (_, files) => format!("{words}; {files} files are no text (`strict` names the first)"),
     }
+}
+
+/// Advice for a table whose first line is a document.
+const NO_HEADER: &str =
+    " (their numbers, with `columns.header` set to false, if the first line is a document)";
+
+fn missing_column(missing: &Option<String>) -> String {
+    missing.as_ref().map_or_else(String::new, |name| format!("no column `{name}`: "))
+}
+
+/// The first names of a list.
+fn listed(columns: &[String]) -> String {
+    const SHOWN: usize = 20;
+    let shown: Vec<String> = columns.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();
+    let more = if columns.len() > SHOWN { ", and more" } else { "" };
+    shown.join(", ") + more
 }
 
 /// Files that a directory does not have.

@@ -16,7 +16,9 @@ use serde::{Deserialize, Serialize};
 use super::detect::Sample;
 use super::error::ReadError;
 use super::scan::Scanner;
-use super::{Input, Parsed, ReadOptions, ReadReport, ldac, matrix_market, svmlight, uci};
+use super::{
+    Input, Parsed, ReadOptions, ReadReport, ldac, matrix_market, structured, svmlight, uci,
+};
 use crate::corpus::Corpus;
 
 /// A file format.
@@ -69,6 +71,20 @@ pub enum Format {
     /// arrays, complex values, symmetries; indices out of range; a number of entries other than
     /// stated.
     MatrixMarket,
+    /// A table of texts: CSV, with commas or semicolons, or TSV. The feature `tables` reads it.
+    ///
+    /// [`Columns`](super::Columns) name the columns with the text, the name and the date of a document.
+    /// The separator is the comma, semicolon or tab that the first line has most of. Fields may be
+    /// quoted as in RFC 4180, except between tabs, where quotation marks are part of the text. Texts
+    /// become words as those of [plain text](Self::Text). Rejected: lines with more or fewer fields
+    /// than the first; records of more than 16 MiB.
+    Csv,
+    /// JSON lines: one object per line, whose fields are the columns. The feature `tables` reads them.
+    ///
+    /// A text is a string, a number, or an array of strings; a field that is missing or null is an
+    /// empty text. Blank lines are not documents. Rejected: lines of more than 16 MiB, and files in
+    /// which no line has the fields of the text.
+    JsonLines,
     /// Plain text: a file with one document per line, or a directory with one document per file.
     ///
     /// [`TextOptions`](super::TextOptions) define words and which of them are dropped. Ids are
@@ -108,17 +124,63 @@ pub(super) type ReadDirectory = fn(&Path, &ReadOptions) -> Result<(Corpus, ReadR
 /// Options of [`ReadOptions`] that only some formats support.
 #[derive(Clone, Copy, Default)]
 pub(super) struct SupportedOptions {
+    pub columns: bool,
     pub keep_order: bool,
     pub num_words: bool,
     pub transpose: bool,
 }
 
+impl SupportedOptions {
+    /// Options of tables of texts.
+    pub const OF_TABLES: Self =
+        Self { columns: true, keep_order: true, num_words: false, transpose: false };
+    /// Options of plain text.
+    pub const OF_TEXT: Self =
+        Self { columns: false, keep_order: true, num_words: false, transpose: false };
+}
+
 /// All formats, in the order in which their `sniff` functions are tried.
 ///
 /// INVARIANT: LDA-C and SVMlight come before UCI, because an LDA-C file may begin like a UCI
-/// header, with three empty documents of one line `0` each. Text is last: it accepts any UTF-8.
-pub(super) static FORMATS: [&CorpusFormat; 5] =
-    [&matrix_market::FORMAT, &ldac::FORMAT, &svmlight::FORMAT, &uci::FORMAT, &TEXT];
+/// header, with three empty documents of one line `0` each. Tables come after all formats of numbers,
+/// which tabs may separate. Text is last: it accepts any UTF-8.
+pub(super) static FORMATS: [&CorpusFormat; 7] = [
+    &matrix_market::FORMAT,
+    &ldac::FORMAT,
+    &svmlight::FORMAT,
+    &uci::FORMAT,
+    &JSON_LINES,
+    &CSV,
+    &TEXT,
+];
+
+static CSV: CorpusFormat = CorpusFormat {
+    format: Format::Csv,
+    name: "csv",
+    extensions: &["csv", "tsv", "tab"],
+    prefixes: &[],
+    sniff: structured::is_table,
+    options: SupportedOptions::OF_TABLES,
+    #[cfg(feature = "tables")]
+    parse: super::csv::parse,
+    #[cfg(not(feature = "tables"))]
+    parse: |input, _| Err(not_built(input.path(), "a table of texts", "tables")),
+    read_directory: None,
+};
+
+static JSON_LINES: CorpusFormat = CorpusFormat {
+    format: Format::JsonLines,
+    name: "json-lines",
+    extensions: &["jsonl", "ndjson"],
+    prefixes: &[],
+    sniff: structured::is_json_lines,
+    options: SupportedOptions::OF_TABLES,
+    #[cfg(feature = "tables")]
+    parse: super::json_lines::parse,
+    #[cfg(not(feature = "tables"))]
+    parse: |input, _| Err(not_built(input.path(), "JSON lines", "tables")),
+    read_directory: None,
+};
 
 #[cfg(feature = "text")]
 use super::text::FORMAT as TEXT;
@@ -131,24 +193,31 @@ static TEXT: CorpusFormat = CorpusFormat {
     extensions: &[],
     prefixes: &[],
     sniff: |sample| sample.is_text(),
-    options: SupportedOptions { keep_order: true, num_words: false, transpose: false },
-    parse: |input, _| Err(text_not_built(input.path())),
-    read_directory: Some(|path, _| Err(text_not_built(path))),
+    options: SupportedOptions::OF_TEXT,
+    parse: |input, _| Err(not_built(input.path(), "plain text", "text")),
+    read_directory: Some(|path, _| Err(not_built(path, "plain text", "text"))),
 };
 
-#[cfg(not(feature = "text"))]
-fn text_not_built(path: &Path) -> ReadError {
-    ReadError::NotBuilt { path: path.to_owned(), what: "plain text", feature: "text" }
+#[cfg(not(all(feature = "text", feature = "tables")))]
+fn not_built(path: &Path, what: &'static str, feature: &'static str) -> ReadError {
+    ReadError::NotBuilt { path: path.to_owned(), what, feature }
 }
 
 impl Format {
     /// Names of all formats, for error messages.
-    pub(super) const NAMES: &'static str = "uci, svmlight, ldac, matrix-market, text";
+    pub(super) const NAMES: &'static str =
+        "uci, svmlight, ldac, matrix-market, csv, json-lines, text";
 
     /// The row of the table.
     pub(super) fn description(self) -> &'static CorpusFormat {
         let mut rows = FORMATS.into_iter();
         rows.find(|row| row.format == self).expect("every format has a row")
+    }
+
+    /// Whether the documents are texts, which are cut into words by the
+    /// [tokenizer](super::TokenizerOptions).
+    pub fn has_texts(self) -> bool {
+        matches!(self, Self::Text | Self::Csv | Self::JsonLines)
     }
 
     /// The name, as in options and reports.
@@ -213,7 +282,7 @@ impl FromStr for Format {
         row.map(|row| row.format).ok_or_else(|| ReadError::Option {
             name: "format",
             value: name.to_owned(),
-            remedy: "give one of uci, svmlight, ldac, matrix-market, text",
+            remedy: "give one of uci, svmlight, ldac, matrix-market, csv, json-lines, text",
         })
     }
 }

@@ -14,7 +14,12 @@ pub(super) static FORMAT: CorpusFormat = CorpusFormat {
     extensions: &["ldac", "lda-c"],
     prefixes: &[],
     sniff: |sample| pairs::sniff(sample) == Some(Labels::NumPairs),
-    options: SupportedOptions { keep_order: false, num_words: true, transpose: false },
+    options: SupportedOptions {
+        columns: false,
+        keep_order: false,
+        num_words: true,
+        transpose: false,
+    },
     parse,
     read_directory: None,
 };

@@ -15,7 +15,12 @@ pub(super) static FORMAT: CorpusFormat = CorpusFormat {
     extensions: &["mtx", "mm"],
     prefixes: &[],
     sniff,
-    options: SupportedOptions { keep_order: false, num_words: false, transpose: true },
+    options: SupportedOptions {
+        columns: false,
+        keep_order: false,
+        num_words: false,
+        transpose: true,
+    },
     parse,
     read_directory: None,
 };

@@ -10,6 +10,10 @@
 //! corpus where the format states its size and the file is sorted by document, within 2.2 times
 //! otherwise.
 
+#[cfg(feature = "tables")]
+mod columns;
+#[cfg(feature = "tables")]
+mod csv;
 mod detect;
 mod dictionary;
 mod dropped;
@@ -17,6 +21,8 @@ mod encoding;
 mod entries;
 mod error;
 mod format;
+#[cfg(feature = "tables")]
+mod json_lines;
 mod ldac;
 mod matrix_market;
 mod number;
@@ -43,7 +49,7 @@ use std::path::{Path, PathBuf};
 pub use dropped::DroppedWords;
 pub use error::{CountProblem, Place, ReadError};
 pub use format::Format;
-pub use options::{Compression, ReadOptions, ReadReport, SkippedFile, TextOptions};
+pub use options::{Columns, Compression, ReadOptions, ReadReport, SkippedFile, TextOptions};
 pub(crate) use source::Source;
 #[cfg(feature = "text")]
 pub use tokenizer::Tokenizer;
@@ -192,7 +198,7 @@ fn detect_format(input: &Scanner<'_>) -> Result<Format, ReadError> {
     let (sample, path) = (Sample::new(input.rest(), input.is_whole()), input.path());
     let format = detect::detect(&sample, path).ok_or_else(|| not_a_text(input))?;
     let is_text = format == Format::Text;
-    match structured::recognise(&sample, path).filter(|_| is_text) {
+    match structured::recognise(&sample).filter(|_| is_text) {
         Some(&structured::Kind { name, remedy, .. }) => {
             Err(ReadError::Structured { path: path.to_owned(), kind: name, remedy })
         }

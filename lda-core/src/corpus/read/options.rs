@@ -59,6 +59,8 @@ pub struct ReadOptions {
     /// formats number their documents, so that a few bytes can claim any number of documents, which
     /// cost 4 bytes each.
     pub max_empty_documents: u64,
+    /// CSV and JSON lines: columns or fields with the texts, the names and the dates of documents.
+    pub columns: Columns,
     /// Text: words, and which of them are dropped.
     pub text: TextOptions,
 }
@@ -72,8 +74,31 @@ impl Default for ReadOptions {
             transpose: false,
             keep_order: false,
             max_empty_documents: 1 << 24,
+            columns: Columns::default(),
             text: TextOptions::default(),
         }
+    }
+}
+
+/// Columns of a [table](Format::Csv), or fields of [JSON lines](Format::JsonLines). A column of a table
+/// is its name in the first line, or its number, from 1.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Columns {
+    /// Columns with the text of a document, which follow each other in it. At least one must be given.
+    pub text: Vec<String>,
+    /// Column with the [name](crate::Corpus::document_name) of a document.
+    pub id: Option<String>,
+    /// Column with the [date](crate::corpus::Date) of a document; a time of day after it is ignored.
+    pub date: Option<String>,
+    /// A table: the first line names the columns and is not a document. Default true.
+    pub header: bool,
+}
+
+impl Default for Columns {
+    fn default() -> Self {
+        Self { text: Vec::new(), id: None, date: None, header: true }
     }
 }
 
@@ -89,6 +114,10 @@ impl ReadOptions {
         if self.transpose && !supported.transpose {
             let remedy = "only MatrixMarket is transposed; leave it out";
             return refuse("transpose", "true".into(), remedy);
+        }
+        if self.columns != Columns::default() && !supported.columns {
+            let remedy = "only CSV and JSON lines have columns; leave it out";
+            return refuse("columns", "given".into(), remedy);
         }
         match self.num_words {
             Some(n) if !supported.num_words => {
@@ -243,6 +272,10 @@ mod tests {
         options = ReadOptions { transpose: true, ..ReadOptions::default() };
         assert!(options.check(Format::MatrixMarket).is_ok());
         assert!(options.check(Format::Ldac).is_err());
+        options = ReadOptions::default();
+        options.columns.id = Some("id".into());
+        assert!(options.check(Format::Csv).is_ok() && options.check(Format::JsonLines).is_ok());
+        assert!(options.check(Format::Text).is_err());
         options = ReadOptions { num_words: Some(3), ..ReadOptions::default() };
         assert!(options.check(Format::Ldac).is_ok());
         assert!(options.check(Format::Uci).is_err());

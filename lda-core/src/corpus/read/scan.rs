@@ -399,6 +399,16 @@ impl<'a> Scanner<'a> {
     /// The next piece of text: a whole line if it fits into the block, otherwise the part of it up
     /// to the last space. `None` at the end. The line number is that of the piece.
     pub(super) fn piece(&mut self) -> Result<Option<Piece<'_>>, ReadError> {
+        self.next_piece(true)
+    }
+
+    /// The next line of at most 16 MiB, without its end; `None` at the end of the input.
+    #[cfg(feature = "tables")]
+    pub(super) fn whole_line(&mut self) -> Result<Option<&[u8]>, ReadError> {
+        Ok(self.next_piece(false)?.map(|piece| piece.text))
+    }
+
+    fn next_piece(&mut self, cut_at_spaces: bool) -> Result<Option<Piece<'_>>, ReadError> {
         loop {
             let rest = self.rest();
             if let Some(len) = rest.iter().position(|&byte| byte == b'\n') {
@@ -410,18 +420,32 @@ impl<'a> Scanner<'a> {
             }
             if self.position > 0 || self.end < self.buffer.len() - PADDING {
                 self.fill()?;
-            } else if self.end >= BLOCK
+            } else if cut_at_spaces
+                && self.end >= BLOCK
                 && let Some(len) = rest.iter().rposition(u8::is_ascii_whitespace)
             {
                 return Ok(Some(self.cut(len, false)));
             } else if self.end >= MAX_RUN {
                 let (at, limit) = (self.place(), MAX_RUN);
-                return Err(ReadError::TooLong { at, limit, delimiter: "space" });
+                let delimiter = if cut_at_spaces { "space" } else { "line end" };
+                return Err(ReadError::TooLong { at, limit, delimiter });
             } else {
                 let whole = self.buffer.len() - PADDING;
                 self.buffer.resize(2 * whole + PADDING, 0);
             }
         }
+    }
+
+    /// Copies unread bytes to `buffer`; returns their number, 0 at the end of the input.
+    #[cfg(feature = "tables")]
+    pub(super) fn take(&mut self, buffer: &mut [u8]) -> Result<usize, ReadError> {
+        if self.position == self.end && !self.exhausted {
+            self.fill()?;
+        }
+        let len = buffer.len().min(self.end - self.position);
+        buffer[..len].copy_from_slice(&self.rest()[..len]);
+        self.position += len;
+        Ok(len)
     }
 
     fn cut(&mut self, len: usize, ends_line: bool) -> Piece<'_> {

@@ -1,10 +1,8 @@
 //! Text that is data rather than prose: JSON, tables, Vowpal Wabbit, GibbsLDA++.
 //!
 //! Read as plain text, keys, headers and labels would become words of the documents, and counts
-//! after a colon would be lost. Such files are refused, with what to do. `format` = text reads them
-//! as they are.
-
-use std::path::Path;
+//! after a colon would be lost. JSON lines and tables have readers; the other files are refused, with
+//! what to do. `format` = text reads them as they are.
 
 use super::detect::{Sample, is_number};
 
@@ -14,21 +12,15 @@ pub(super) struct Kind {
     pub name: &'static str,
     /// How to get documents from it.
     pub remedy: &'static str,
-    is: fn(&Sample<'_>, &str) -> bool,
+    is: fn(&Sample<'_>) -> bool,
 }
 
 /// All kinds, in the order in which they are tried.
-static KINDS: [Kind; 4] = [
+static KINDS: [Kind; 3] = [
     Kind {
         name: "JSON",
-        remedy: "write the texts alone, one document per line, for example with \
-                 `jq -r '.text | gsub(\"\\\\s+\"; \" \")'`",
+        remedy: "write JSON lines, one object per line, for example with `jq -c '.[]'`",
         is: is_json,
-    },
-    Kind {
-        name: "a table",
-        remedy: "write the column of the texts alone, one document per line",
-        is: is_table,
     },
     Kind { name: "Vowpal Wabbit", remedy: "convert it to SVMlight or UCI", is: is_vowpal_wabbit },
     Kind {
@@ -45,16 +37,26 @@ const COLUMNS: [&str; 14] = [
 ];
 
 /// The kind of a text that is data; `None` if it may be prose.
-pub(super) fn recognise(sample: &Sample<'_>, path: &Path) -> Option<&'static Kind> {
-    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let name = name.to_ascii_lowercase();
-    let packed = [".gz", ".zst", ".zstd"].iter().find_map(|packed| name.strip_suffix(packed));
-    let extension = packed.unwrap_or(&name).rsplit_once('.').map_or("", |(_, end)| end);
-    KINDS.iter().find(|kind| (kind.is)(sample, extension))
+pub(super) fn recognise(sample: &Sample<'_>) -> Option<&'static Kind> {
+    KINDS.iter().find(|kind| (kind.is)(sample))
+}
+
+/// Whether each line is an object.
+pub(super) fn is_json_lines(sample: &Sample<'_>) -> bool {
+    let is_object = |line: &&[u8]| match line.trim_ascii() {
+        [b'{', inner @ .., b'}'] => matches!(inner.trim_ascii(), [b'"', ..] | []),
+        _ => false,
+    };
+    match &sample.lines[..] {
+        [] => false,
+        // A first line that is longer than the sample.
+        [line] if !sample.is_whole() => is_json(sample) && !line.trim_ascii().starts_with(b"["),
+        lines => lines.iter().all(is_object),
+    }
 }
 
 /// Whether the text begins as an object, or as an array of objects or strings.
-fn is_json(sample: &Sample<'_>, _: &str) -> bool {
+fn is_json(sample: &Sample<'_>) -> bool {
     let (first, rest) = match sample.bytes.trim_ascii_start() {
         [first, rest @ ..] => (*first, rest.trim_ascii_start()),
         [] => return false,
@@ -66,17 +68,12 @@ fn is_json(sample: &Sample<'_>, _: &str) -> bool {
     }
 }
 
-/// Whether all lines have the same tabs, or the name or the first line is that of a table.
-fn is_table(sample: &Sample<'_>, extension: &str) -> bool {
+/// Whether all lines have the same tabs, or the first line is that of a table.
+pub(super) fn is_table(sample: &Sample<'_>) -> bool {
     let count = |line: &[u8], byte| line.iter().filter(|&&other| other == byte).count();
     let Some(first) = sample.lines.first() else { return false };
     let tabs = count(first, b'\t');
     let has_columns = tabs > 0 && sample.lines.iter().all(|line| count(line, b'\t') == tabs);
-    let is_named = match extension {
-        "csv" => first.contains(&b',') || first.contains(&b';'),
-        "tsv" | "tab" => tabs > 0,
-        _ => false,
-    };
     let is_header = [b',', b';'].iter().any(|separator| {
         let mut names = first.split(|byte| byte == separator).map(|name| {
             let name = name.trim_ascii().trim_ascii_start();
@@ -85,11 +82,11 @@ fn is_table(sample: &Sample<'_>, extension: &str) -> bool {
         let is_known = names.clone().any(|name| COLUMNS.contains(&name.as_str()));
         is_known && count(first, *separator) > 0 && names.all(|name| !name.contains(' '))
     });
-    is_named || sample.lines.len() > 1 && (has_columns || is_header)
+    sample.lines.len() > 1 && (has_columns || is_header)
 }
 
 /// Whether each line is `label |namespace word:count ...`.
-fn is_vowpal_wabbit(sample: &Sample<'_>, _: &str) -> bool {
+fn is_vowpal_wabbit(sample: &Sample<'_>) -> bool {
     let is_example = |line: &&[u8]| {
         let Some(bar) = line.iter().position(|&byte| byte == b'|') else { return false };
         let labels = line[..bar].split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
@@ -104,7 +101,7 @@ fn is_vowpal_wabbit(sample: &Sample<'_>, _: &str) -> bool {
 }
 
 /// Whether the first line is the number of the lines that follow, which are words.
-fn is_gibbs_lda(sample: &Sample<'_>, _: &str) -> bool {
+fn is_gibbs_lda(sample: &Sample<'_>) -> bool {
     let [first, rest @ ..] = &sample.lines[..] else { return false };
     let first = first.trim_ascii();
     let stated = std::str::from_utf8(first).ok().and_then(|text| text.parse::<usize>().ok());
@@ -126,26 +123,31 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    fn kind(name: &str, content: &str) -> Option<&'static str> {
-        recognise(&Sample::new(content.as_bytes(), true), Path::new(name)).map(|kind| kind.name)
+    fn kind(content: &str) -> Option<&'static str> {
+        let sample = Sample::new(content.as_bytes(), true);
+        match (is_json_lines(&sample), is_table(&sample)) {
+            (true, _) => Some("JSON lines"),
+            (_, true) => Some("a table"),
+            _ => recognise(&sample).map(|kind| kind.name),
+        }
     }
 
     #[test]
     fn data_are_recognised() {
-        for (name, content, expected) in [
-            ("docs", "{\"id\": 0, \"text\": \"a\"}\n{\"id\": 1}\n", "JSON"),
-            ("docs", "\n[\n {\n  \"text\": \"a\"\n }\n]\n", "JSON"),
-            ("docs", "[\"first text\", \"second\"]", "JSON"),
-            ("docs.csv.gz", "0,first text\n1,second\n", "a table"),
-            ("docs.txt", "id,title,text,label\n0,\"Doc, one\",words,x\n", "a table"),
-            ("docs.txt", "\"text\";\"class\"\nwords;1\n", "a table"),
-            ("docs", "0\tgood\tsome words\n1\tbad\tother words\n", "a table"),
-            ("docs", "d1 |text river:2 bank:1\nd2 |text stock:3\n", "Vowpal Wabbit"),
-            ("docs", "1 'tag | river:2\n| bank:1\n", "Vowpal Wabbit"),
-            ("docs", "2\nhuman interface\ngraph trees\n", KINDS[3].name),
-            ("docs", "3\nhuman interface\n\ngraph trees", KINDS[3].name),
+        for (content, expected) in [
+            ("{\"id\": 0, \"text\": \"a\"}\n{\"id\": 1}\n", "JSON lines"),
+            ("{\n  \"text\": \"a\"\n}\n", "JSON"),
+            ("\n[\n {\n  \"text\": \"a\"\n }\n]\n", "JSON"),
+            ("[\"first text\", \"second\"]", "JSON"),
+            ("id,title,text,label\n0,\"Doc, one\",words,x\n", "a table"),
+            ("\"text\";\"class\"\nwords;1\n", "a table"),
+            ("0\tgood\tsome words\n1\tbad\tother words\n", "a table"),
+            ("d1 |text river:2 bank:1\nd2 |text stock:3\n", "Vowpal Wabbit"),
+            ("1 'tag | river:2\n| bank:1\n", "Vowpal Wabbit"),
+            ("2\nhuman interface\ngraph trees\n", KINDS[2].name),
+            ("3\nhuman interface\n\ngraph trees", KINDS[2].name),
         ] {
-            assert_eq!(kind(name, content), Some(expected), "{content:?}");
+            assert_eq!(kind(content), Some(expected), "{content:?}");
         }
     }
 
@@ -165,7 +167,7 @@ mod tests {
             "12\n13\n14\n",
             "At 12:30 it rained\n",
         ] {
-            assert_eq!(kind("docs.txt", content), None, "{content:?}");
+            assert_eq!(kind(content), None, "{content:?}");
         }
     }
 }

@@ -17,7 +17,12 @@ pub(super) static FORMAT: CorpusFormat = CorpusFormat {
     extensions: &["svm", "svmlight", "libsvm"],
     prefixes: &[],
     sniff: |sample| pairs::sniff(sample) == Some(Labels::Any),
-    options: SupportedOptions { keep_order: false, num_words: true, transpose: false },
+    options: SupportedOptions {
+        columns: false,
+        keep_order: false,
+        num_words: true,
+        transpose: false,
+    },
     parse,
     read_directory: None,
 };

@@ -20,7 +20,7 @@ pub(super) static FORMAT: CorpusFormat = CorpusFormat {
     extensions: &[],
     prefixes: &[],
     sniff: |sample| sample.is_text(),
-    options: SupportedOptions { keep_order: true, num_words: false, transpose: false },
+    options: SupportedOptions::OF_TEXT,
     parse,
     read_directory: Some(read_directory),
 };
@@ -53,6 +53,8 @@ fn read_directory(path: &Path, options: &ReadOptions) -> Result<(Corpus, ReadRep
             Ok((bytes, packed_bytes)) => {
                 volume.bytes += bytes;
                 volume.packed_bytes += packed_bytes;
+                let name = file.strip_prefix(path).unwrap_or(file);
+                collector.builder.push_name(&name.to_string_lossy());
                 collector.end_document(Place::line(file, 0))
             }
             Err(error) if !options.text.strict && is_skipped(file, &error) => {
@@ -140,14 +142,14 @@ fn is_wanted(path: &Path, extensions: &[String]) -> bool {
 }
 
 /// Builder of a corpus from text.
-struct TextCollector {
-    builder: CorpusBuilder,
+pub(super) struct TextCollector {
+    pub(super) builder: CorpusBuilder,
     tokenizer: Tokenizer,
     skipped_files: Vec<SkippedFile>,
 }
 
 impl TextCollector {
-    fn new(extent: Extent, options: &ReadOptions) -> Result<Self, ReadError> {
+    pub(super) fn new(extent: Extent, options: &ReadOptions) -> Result<Self, ReadError> {
         let builder = CorpusBuilder::with_extent(extent, u64::MAX);
         Ok(Self {
             builder: if options.keep_order { builder.keep_order() } else { builder },
@@ -161,7 +163,12 @@ impl TextCollector {
     fn piece(&mut self, input: &mut Scanner<'_>) -> Result<Option<bool>, ReadError> {
         let at = input.place();
         let Some(Piece { text, ends_line }) = input.piece()? else { return Ok(None) };
-        let text = utf8(text, &at)?;
+        self.add(utf8(text, &at)?, at)?;
+        Ok(Some(ends_line))
+    }
+
+    /// Adds the words of a text to the document.
+    pub(super) fn add(&mut self, text: &str, at: Place) -> Result<(), ReadError> {
         let Self { builder, tokenizer, .. } = self;
         let mut result = Ok(());
         tokenizer.for_each_word(text, |word| {
@@ -169,11 +176,10 @@ impl TextCollector {
                 result = builder.push_word(word);
             }
         });
-        result.map_err(|source| ReadError::Build { at, source })?;
-        Ok(Some(ends_line))
+        result.map_err(|source| ReadError::Build { at, source })
     }
 
-    fn end_document(&mut self, at: Place) -> Result<(), ReadError> {
+    pub(super) fn end_document(&mut self, at: Place) -> Result<(), ReadError> {
         self.builder.end_words().map_err(|source| ReadError::Build { at, source })
     }
 
@@ -184,7 +190,7 @@ impl TextCollector {
         self.skipped_files.push(SkippedFile { path, reason });
     }
 
-    fn finish(self, path: &Path, options: &ReadOptions) -> Result<Parsed, ReadError> {
+    pub(super) fn finish(self, path: &Path, options: &ReadOptions) -> Result<Parsed, ReadError> {
         let fail = |source: BuildError| ReadError::Build { at: Place::line(path, 0), source };
         let (mut corpus, repairs) = self.builder.build_any().map_err(fail)?;
         let tokens = corpus.num_tokens();

@@ -15,7 +15,12 @@ pub(super) static FORMAT: CorpusFormat = CorpusFormat {
     extensions: &[],
     prefixes: &["docword."],
     sniff,
-    options: SupportedOptions { keep_order: false, num_words: false, transpose: false },
+    options: SupportedOptions {
+        columns: false,
+        keep_order: false,
+        num_words: false,
+        transpose: false,
+    },
     parse,
     read_directory: None,
 };
