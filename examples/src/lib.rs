@@ -22,6 +22,8 @@ pub mod program;
 #[cfg(feature = "common")]
 pub mod reading;
 #[cfg(feature = "common")]
+pub mod signals;
+#[cfg(feature = "common")]
 pub mod sources;
 #[cfg(feature = "common")]
 pub mod table;

@@ -44,6 +44,9 @@ pub enum OutputError {
     },
 }
 
+/// End of the names of temporary files.
+const SUFFIX: &str = ".partial";
+
 /// Temporary files that are not committed yet, so that an exit without drops can remove them.
 static TEMPORARIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
@@ -146,7 +149,9 @@ impl Output {
         let mut temporaries = TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner);
         fs::rename(temporary, target)?;
         temporaries.retain(|path| path != temporary);
+        let directory = directory_of(target).to_owned();
         self.renaming = None;
+        sync(&directory)?;
         Ok(())
     }
 
@@ -178,10 +183,12 @@ impl Drop for Output {
 /// Creates a temporary file in the directory of `target`, so that the rename stays on one file
 /// system.
 fn create_beside(target: &Path) -> io::Result<(PathBuf, File)> {
+    let prefix = format!(".lda-{}-", machine());
+    remove_orphans(directory_of(target), &prefix);
     let mut number = 0;
     loop {
-        let name = format!(".train-{}-{number}.partial", std::process::id());
-        let path = target.with_file_name(name);
+        let path =
+            target.with_file_name(format!("{prefix}{}-{number}{SUFFIX}", std::process::id()));
         let mut temporaries = TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner);
         match OpenOptions::new().write(true).create_new(true).open(&path) {
             Ok(file) => {
@@ -195,6 +202,61 @@ fn create_beside(target: &Path) -> io::Result<(PathBuf, File)> {
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Removes the temporary files of processes of this machine that were killed.
+fn remove_orphans(directory: &Path, prefix: &str) {
+    // Without such a directory there is no telling which processes live.
+    let processes = Path::new("/proc");
+    if !processes.join("self").exists() {
+        return;
+    }
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let rest = name.to_str().and_then(|name| name.strip_prefix(prefix)?.strip_suffix(SUFFIX));
+        let process = rest.and_then(|rest| rest.split_once('-')?.0.parse::<u32>().ok());
+        if process.is_some_and(|process| !processes.join(process.to_string()).exists()) {
+            // Another process may have removed it.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Name of this machine in names of files: in a directory that machines share, only their own processes
+/// are known to live or not.
+fn machine() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().chars().filter(|c| c.is_ascii_alphanumeric()).collect()
+}
+
+fn directory_of(target: &Path) -> &Path {
+    match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Makes a rename in a directory durable, if the directory can be read and its file system syncs
+/// directories.
+#[cfg(unix)]
+fn sync(directory: &Path) -> io::Result<()> {
+    match File::open(directory).and_then(|directory| directory.sync_all()) {
+        Err(error)
+            if !matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput
+            ) =>
+        {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A directory cannot be opened as a file on this system.
+#[cfg(not(unix))]
+fn sync(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 /// The path with `.json` appended to its name.

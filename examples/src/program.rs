@@ -7,6 +7,8 @@ use std::process::ExitCode;
 use clap::value_parser;
 use thiserror::Error;
 
+use crate::signals;
+
 /// Options of every subcommand that computes.
 #[derive(Debug, clap::Args)]
 pub struct ProgramArgs {
@@ -22,9 +24,19 @@ impl ProgramArgs {
     /// Starts the thread pool if `--threads` is given.
     ///
     /// # Errors
-    /// [`ThreadsError`].
-    pub fn start_threads(&self) -> Result<(), ThreadsError> {
+    /// [`StartError`].
+    pub fn start_threads(&self) -> Result<(), StartError> {
         self.threads.map_or(Ok(()), start_threads)
+    }
+
+    /// Starts the thread pool, and exits at the first signal: for programs whose work cannot be cut
+    /// short.
+    ///
+    /// # Errors
+    /// [`StartError`].
+    pub fn start(&self) -> Result<(), StartError> {
+        signals::exit_at_first().map_err(StartError::Signals)?;
+        self.start_threads()
     }
 
     /// Whether `--quiet` is given.
@@ -41,25 +53,32 @@ impl ProgramArgs {
     }
 }
 
-/// The thread pool could not be started.
+/// Errors of starting a program.
 #[derive(Debug, Error)]
-#[error("cannot start {threads} threads ({reason}): lower --threads")]
-pub struct ThreadsError {
-    /// Number of threads requested.
-    pub threads: u16,
-    /// Error of the system.
-    pub reason: String,
+#[non_exhaustive]
+pub enum StartError {
+    /// The thread pool could not be started.
+    #[error("cannot start {threads} threads ({reason}): lower --threads")]
+    Threads {
+        /// Number of threads requested.
+        threads: u16,
+        /// Error of the system.
+        reason: String,
+    },
+    /// The handler of signals could not be installed.
+    #[error("cannot listen for signals: {0}")]
+    Signals(io::Error),
 }
 
 /// Starts rayon's global pool with `threads` threads.
 ///
 /// # Errors
-/// [`ThreadsError`].
-pub fn start_threads(threads: u16) -> Result<(), ThreadsError> {
+/// [`StartError::Threads`].
+pub fn start_threads(threads: u16) -> Result<(), StartError> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(usize::from(threads))
         .build_global()
-        .map_err(|error| ThreadsError { threads, reason: error.to_string() })
+        .map_err(|error| StartError::Threads { threads, reason: error.to_string() })
 }
 
 /// Prints the error of a failed run and returns the exit status; `status` maps an error to it.

@@ -221,3 +221,26 @@ fn texts_are_cut_as_those_of_the_training() {
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(error.contains("does not record how its texts were cut into words"), "{error}");
 }
+
+#[cfg(unix)]
+#[test]
+fn signals_leave_no_temporary_files() {
+    let scratch = Scratch::new("signals");
+    let files = || fs::read_dir(&scratch.0).unwrap().count();
+    let before = files();
+    for (signal, status) in [("-INT", 130), ("-TERM", 143)] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
+        command.current_dir(&scratch.0).args(["infer", "m.lda", "--out", "theta.csv"]);
+        // Standard input stays open, so that the program waits for documents.
+        let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let start = std::time::Instant::now();
+        while files() == before {
+            assert!(start.elapsed().as_secs() < 60, "no temporary file");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
+        assert!(sent.unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(status));
+        assert_eq!(files(), before);
+    }
+}

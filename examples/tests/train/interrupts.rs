@@ -11,8 +11,8 @@ fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-fn interrupt(child: &Child) {
-    let status = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
     assert!(status.success());
 }
 
@@ -26,7 +26,7 @@ fn ctrl_c_stops_after_the_epoch_and_writes_all_outputs() {
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     lines.find(|line| line.as_ref().unwrap().starts_with("epoch 3/")).unwrap().unwrap();
-    interrupt(&child);
+    signal(&child, "-INT");
     // The pipe is read, so that it does not fill up and block the child.
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     let output = child.wait_with_output().unwrap();
@@ -64,6 +64,61 @@ fn ctrl_c_stops_after_the_epoch_and_writes_all_outputs() {
     assert_eq!(scratch.topics("z.txt"), stopped);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn other_signals_that_end_programs_write_all_outputs_too() {
+    let scratch = Scratch::with_corpus("signals");
+    for name in ["-TERM", "-HUP"] {
+        let line = "docword.txt --topics 3 --epochs 4000000000 --evaluate-every 1 --save m.lda";
+        let mut command = scratch.command(line);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        lines.find(|line| line.as_ref().unwrap().starts_with("epoch 3/")).unwrap().unwrap();
+        signal(&child, name);
+        let rest: Vec<String> = lines.map(Result::unwrap).collect();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{name}: {rest:?}");
+        fs::remove_file(scratch.0.join("m.lda")).unwrap();
+    }
+    // What the caller ignores, as `nohup` does, stays ignored.
+    let program = env!("CARGO_BIN_EXE_lda");
+    let script = format!(
+        "trap '' HUP; exec {program} train docword.txt --topics 3 --epochs 300 --evaluate-every 1"
+    );
+    let mut command = Command::new("sh");
+    command.current_dir(&scratch.0).args(["-c", &script]).stdout(Stdio::null());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    lines.find(|line| line.as_ref().unwrap().starts_with("epoch 3/")).unwrap().unwrap();
+    signal(&child, "-HUP");
+    assert!(lines.any(|line| line.unwrap().starts_with("epoch 300/300")));
+    assert!(child.wait().unwrap().success());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn files_of_killed_programs_are_removed_at_the_next_start() {
+    let scratch = Scratch::new("orphans");
+    assert!(Command::new("mkfifo").arg(scratch.0.join("in")).status().unwrap().success());
+    let start = |line: &str| {
+        scratch.command(line).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let mut killed = start("in --save a.lda");
+    wait_for("the first temporary", || scratch.files().len() == 2);
+    let mut alive = start("in --save b.lda");
+    wait_for("the second temporary", || scratch.files().len() == 3);
+    signal(&killed, "-KILL");
+    killed.wait().unwrap();
+    assert_eq!(scratch.files().len(), 3);
+    // It fails, and removes its own file and that of the killed program, not that of the living one.
+    assert_eq!(scratch.train("nothing --save c.lda").status.code(), Some(1));
+    let left: Vec<String> = scratch.files().into_iter().collect();
+    assert_eq!(left.len(), 2, "{left:?}");
+    assert!(left[0].contains(&format!("-{}-", alive.id())), "{left:?}");
+    signal(&alive, "-TERM");
+    assert_eq!(alive.wait().unwrap().code(), Some(143));
+    assert_eq!(scratch.files(), ["in".to_owned()].into());
+}
+
 #[cfg(unix)]
 #[test]
 fn ctrl_c_before_training_exits_without_outputs() {
@@ -73,7 +128,7 @@ fn ctrl_c_before_training_exits_without_outputs() {
     let mut command = scratch.command("in --log log.jsonl --assignments z.txt");
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     wait_for("the temporaries", || scratch.files().len() == 4);
-    interrupt(&child);
+    signal(&child, "-INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert_eq!(scratch.files(), ["in".to_owned()].into());
 }
@@ -89,10 +144,10 @@ fn a_second_ctrl_c_exits_at_once() {
     let mut command = scratch.command(line);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     wait_for("the plot", || scratch.files().contains("p.svg"));
-    interrupt(&child);
+    signal(&child, "-INT");
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-    lines.find(|line| line.as_ref().unwrap().contains("Ctrl-C again")).unwrap().unwrap();
-    interrupt(&child);
+    lines.find(|line| line.as_ref().unwrap().contains("another signal")).unwrap().unwrap();
+    signal(&child, "-INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
 }
 

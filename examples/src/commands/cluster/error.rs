@@ -8,7 +8,7 @@ use lda_dist::documents::StoredError;
 use lda_dist::spec::SpecError;
 use lda_dist::storage::StorageError;
 use lda_examples::output::OutputError;
-use lda_examples::program::ThreadsError;
+use lda_examples::program::StartError;
 use lda_examples::reading::ReadingError;
 use lda_transport::bootstrap::BootstrapError;
 use thiserror::Error;
@@ -42,9 +42,9 @@ pub enum ClusterError {
     /// The model cannot be written.
     #[error(transparent)]
     Model(#[from] FileError),
-    /// The thread pool could not be started.
+    /// The program could not start.
     #[error(transparent)]
-    Threads(#[from] ThreadsError),
+    Start(#[from] StartError),
     /// Invalid configuration.
     #[error(transparent)]
     Config(#[from] ConfigError),

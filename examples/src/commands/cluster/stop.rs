@@ -1,15 +1,15 @@
-//! Early stop of a node: by the signals TERM, which schedulers send before they take a machine away,
-//! and INT (Ctrl-C), and with `--end-with-input` by the end of standard input.
+//! Early stop of a node: by [signals](lda_examples::signals), as TERM, which schedulers send before they
+//! take a machine away, and with `--end-with-input` by the end of standard input.
 //!
 //! The first signal [stops](lda_dist::cluster::Role::stop) the node after the current epoch and its
 //! checkpoint, the second at once.
 
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use lda_examples::output;
+use lda_examples::{output, signals};
 
 use crate::commands::cluster::error::AGAIN;
 
@@ -17,37 +17,19 @@ use crate::commands::cluster::error::AGAIN;
 ///
 /// # Errors
 /// Those of the system.
-#[cfg(unix)]
 pub fn listen() -> io::Result<Arc<AtomicBool>> {
-    use std::sync::atomic::Ordering;
-
-    use signal_hook::consts::{SIGINT, SIGTERM};
-    use signal_hook::iterator::Signals;
-
     let asked = Arc::new(AtomicBool::new(false));
-    let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let flag = Arc::clone(&asked);
-    thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        for _ in signals.forever() {
-            if flag.swap(true, Ordering::Relaxed) {
-                at_once();
-            }
-            let note =
-                "stopping after this epoch and its checkpoint; another signal stops this node at once";
-            // If standard error is closed, there is nowhere to report that.
-            let _ = writeln!(io::stderr(), "{note}");
+    signals::listen(move |_| {
+        if flag.swap(true, Ordering::Relaxed) {
+            at_once();
         }
+        let note =
+            "stopping after this epoch and its checkpoint; another signal stops this node at once";
+        // If standard error is closed, there is nowhere to report that.
+        let _ = writeln!(io::stderr(), "{note}");
     })?;
     Ok(asked)
-}
-
-/// Returns a flag that is never set: this system has no such signals.
-///
-/// # Errors
-/// None.
-#[cfg(not(unix))]
-pub fn listen() -> io::Result<Arc<AtomicBool>> {
-    Ok(Arc::default())
 }
 
 /// Exits this process, as the second signal does, when standard input ends: the launcher holds the

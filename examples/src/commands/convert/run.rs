@@ -9,7 +9,7 @@ use lda_examples::documents::{Answered, DocumentsError};
 use lda_examples::json::ascii_line;
 use lda_examples::matrix::{DenseError, Layout, Matrix};
 use lda_examples::output::{Output, OutputError};
-use lda_examples::program::ThreadsError;
+use lda_examples::program::StartError;
 use lda_examples::reading;
 use serde::Serialize;
 use thiserror::Error;
@@ -51,9 +51,9 @@ pub enum ConvertError {
     /// The topics of the documents cannot be inferred.
     #[error(transparent)]
     Documents(#[from] DocumentsError),
-    /// The thread pool could not be started.
+    /// The program could not start.
     #[error(transparent)]
-    Threads(#[from] ThreadsError),
+    Start(#[from] StartError),
     /// The output cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> Result<(), ConvertError> {
         );
         return Err(ConvertError::Usage(usage));
     }
-    args.inference.program.start_threads()?;
+    args.inference.program.start()?;
     let note = |text: &str| args.inference.program.note(text);
     let model = import::import(args)?;
     let (name, topics, words) = (args.model.display(), model.num_topics(), model.num_words());

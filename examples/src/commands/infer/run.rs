@@ -8,7 +8,7 @@ use lda_core::infer::{Answer, Inference, Method};
 use lda_core::model::TopicModel;
 use lda_examples::documents::{DocumentsError, translate};
 use lda_examples::output::{Output, OutputError};
-use lda_examples::program::ThreadsError;
+use lda_examples::program::StartError;
 use thiserror::Error;
 
 use crate::commands::infer::args::Args;
@@ -37,9 +37,9 @@ pub enum InferError {
     /// Standard output cannot be written.
     #[error("standard output: {0}")]
     Print(io::Error),
-    /// The thread pool could not be started.
+    /// The program could not start.
     #[error(transparent)]
-    Threads(#[from] ThreadsError),
+    Start(#[from] StartError),
 }
 
 impl InferError {
@@ -59,7 +59,7 @@ impl InferError {
 /// [`InferError`].
 pub fn run(args: &Args) -> Result<(), InferError> {
     let form = Form::of(args.out.as_deref()).map_err(InferError::Usage)?;
-    args.inference.program.start_threads()?;
+    args.inference.program.start()?;
     let note = |text: &str| args.inference.program.note(text);
     let output = args.out.as_deref().map(Output::create).transpose()?;
     let method = args.inference.method.method().map_err(DocumentsError::from)?;

@@ -11,7 +11,7 @@ use lda_core::infer::Answer;
 use lda_core::model::TopicModel;
 use lda_examples::documents::{Answered, DocumentsError};
 use lda_examples::output::{Output, OutputError};
-use lda_examples::program::ThreadsError;
+use lda_examples::program::StartError;
 use lda_examples::reading;
 use thiserror::Error;
 
@@ -52,9 +52,9 @@ pub enum ReportError {
     /// The page cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
-    /// The thread pool could not be started.
+    /// The program could not start.
     #[error(transparent)]
-    Threads(#[from] ThreadsError),
+    Start(#[from] StartError),
 }
 
 impl ReportError {
@@ -72,7 +72,7 @@ impl ReportError {
 /// # Errors
 /// [`ReportError`].
 pub fn run(args: &Args) -> Result<(), ReportError> {
-    args.inference.program.start_threads()?;
+    args.inference.program.start()?;
     let note = |text: &str| args.inference.program.note(text);
     let output = Output::create(&args.out)?;
     let curves = args.log.iter().map(|path| Curve::read(path)).collect::<Result<_, _>>()?;

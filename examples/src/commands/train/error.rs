@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use lda_examples::matrix::DenseError;
 use lda_examples::output::OutputError;
-use lda_examples::program::ThreadsError;
+use lda_examples::program::StartError;
 use lda_examples::reading::ReadingError;
 
 /// Errors of a training run.
@@ -73,9 +73,9 @@ pub enum TrainError {
     /// The last checkpoint could not be written.
     #[error("the last checkpoint is missing: {0}; the other output files are written")]
     Checkpoint(String),
-    /// The thread pool could not be started.
+    /// The program could not start.
     #[error(transparent)]
-    Threads(#[from] ThreadsError),
+    Start(#[from] StartError),
     /// A dense matrix would be too large.
     #[error(transparent)]
     Dense(#[from] DenseError),
@@ -91,9 +91,6 @@ pub enum TrainError {
     /// The held-out documents could not be evaluated.
     #[error("held-out documents: {0}")]
     Completion(#[from] CompletionError),
-    /// The Ctrl-C handler could not be installed.
-    #[error("cannot listen for Ctrl-C: {0}")]
-    Interrupt(#[from] ctrlc::Error),
 }
 
 impl TrainError {

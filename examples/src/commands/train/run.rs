@@ -20,7 +20,8 @@ use crate::commands::train::provenance::{Init, Input, Provenance};
 use crate::commands::train::results::{Outcome, Results};
 use crate::commands::train::{held_out, init, input, interrupt};
 use lda_examples::matrix::Layout;
-use lda_examples::{memory, program, table};
+use lda_examples::program::{self, StartError};
+use lda_examples::{memory, table};
 
 /// Reads the corpus, trains, writes the output files and prints the table.
 ///
@@ -28,7 +29,7 @@ use lda_examples::{memory, program, table};
 /// [`TrainError`]. If one output file fails, the others are still written.
 pub fn run(args: &Args) -> Result<(), TrainError> {
     args.check()?;
-    interrupt::listen()?;
+    interrupt::listen().map_err(StartError::Signals)?;
     // The global pool, which everything runs on.
     args.machine.threads.map_or(Ok(()), program::start_threads)?;
     let mut results = Results::create(&args.results)?;
