@@ -53,7 +53,7 @@
 //!   Memory is allocated when it is used: with a thousand idle peers a node has about 36 KiB per
 //!   peer, and after short frames 70 to 100.
 //! - Each unauthenticated connection may buffer one window; `max_unauthenticated` bounds their
-//!   number.
+//!   number. A first message of more than 64 bytes ends it before memory is reserved.
 //! - A peer whose frames the program does not take is read no further than its inbox and its
 //!   window. Other peers are not delayed, as each has a connection of its own.
 //!
@@ -87,6 +87,7 @@ mod client;
 mod conn_state;
 mod connection;
 mod error;
+mod first_message;
 mod node;
 mod options;
 mod send_queue;

@@ -27,6 +27,7 @@ use tonic_health::server::{HealthReporter, HealthService};
 use super::conn_state::{AuthState, ConnState};
 use super::connection::{Outgoing, phase_reached, status_text};
 use super::error::{ConnectError, StartError};
+use super::first_message::FirstMessage;
 use super::node::{Connection, Node, Phase};
 use super::stream::{Bytestream, HandshakeTimeout, MonitoredStream};
 use super::tls::has_name;
@@ -218,6 +219,7 @@ impl Service<http::Request<Body>> for Peers {
             let mut grpc = Grpc::new(node.codec())
                 .max_decoding_message_size(node.longest_message())
                 .max_encoding_message_size(node.longest_message());
+            let request = request.map(|body| Body::new(FirstMessage::of(body)));
             Ok(grpc.streaming(Exchange(node), request).await)
         })
     }

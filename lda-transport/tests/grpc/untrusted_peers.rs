@@ -60,6 +60,23 @@ fn a_frame_before_the_hello_is_rejected() {
 }
 
 #[test]
+fn a_long_first_message_is_rejected_at_its_length() {
+    with_others(|node, at| {
+        let status = refusal(at, &message(&vec![b'a'; 1 << 16]));
+        assert!(status.message().contains("more than a hello"), "{status:?}");
+        assert!(last(node).to_string().contains("more than a hello"));
+        // After the hello, frames may be as long as agreed.
+        let mut raw = Raw::peer(at, 5, 0).unwrap();
+        expect_up(node, 5);
+        let frame = vec![b'b'; 1 << 16];
+        raw.send(message(&frame));
+        expect_frame(node, 5, &frame);
+        raw.end();
+        expect_down(node, 5);
+    });
+}
+
+#[test]
 fn another_version_is_rejected() {
     with_others(|node, at| {
         let mut bytes = hello(5, 0).encode().to_vec();
