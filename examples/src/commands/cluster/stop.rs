@@ -1,4 +1,4 @@
-//! Early stop of a node: by [signals](lda_examples::signals), as TERM, which schedulers send before they
+//! Early stop of a node: by [signals], as TERM, which schedulers send before they
 //! take a machine away, and with `--end-with-input` by the end of standard input.
 //!
 //! The first signal [stops](lda_dist::cluster::Role::stop) the node after the current epoch and its
