@@ -137,7 +137,14 @@ proptest! {
         options.text.tokenizer.stop_words = StopWords::None;
         options.text.tokenizer.min_length = 1;
         let (again, _) = Format::Text.read_from(lines.as_bytes(), "t", &options).unwrap();
-        prop_assert_eq!(again, corpus);
+        let vocabulary = again.vocabulary().unwrap();
+        prop_assert_eq!(vocabulary.tokenizer(), Some(&options.text.tokenizer));
+        prop_assert!(vocabulary.iter().eq(corpus.vocabulary().unwrap().iter()));
+        // The same but for the rules, which words in memory do not have.
+        let tokens = |corpus: &Corpus| -> Vec<_> {
+            corpus.documents().map(|document| document.iter().collect::<Vec<_>>()).collect()
+        };
+        prop_assert_eq!(tokens(&again), tokens(&corpus));
     }
 
     #[test]

@@ -127,10 +127,9 @@ fn an_updated_prior_is_stored_next_to_the_initial_one() {
     let again = read(&bytes(&model)).unwrap();
     assert_eq!(again, model);
     let resolved = Resolved::from_provenance(again.provenance()).unwrap().unwrap();
-    assert_eq!(
-        (&resolved, resolved.alpha.clone()),
-        (trainer.resolved(), Alpha::Symmetric(50.0 / 3.0))
-    );
+    assert_eq!(resolved.alpha, Alpha::Symmetric(50.0 / 3.0));
+    // The only epoch belonged to the warm-up, which a model says as it was.
+    assert_eq!(resolved, Resolved { warm_up: 1, ..trainer.resolved().clone() });
 }
 
 #[test]
