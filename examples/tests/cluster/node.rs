@@ -147,6 +147,44 @@ fn shards_go_to_workers_near_them() {
 }
 
 #[test]
+fn without_certificates_nodes_stay_on_one_machine_and_need_the_token() {
+    let scratch = Scratch::new("token");
+    let config = prepare(&scratch, 10, "patience = 1.0");
+    let text = fs::read_to_string(&config).unwrap();
+    let (plain, _) = text.split_once("[grpc.tls]").unwrap();
+    fs::write(scratch.file("run.token"), "a secret of this run\n").unwrap();
+    fs::write(&config, format!("{plain}token-file = \"run.token\"\n")).unwrap();
+    // A worker of another run, with another token, is kept out.
+    let other = scratch.file("other.toml");
+    fs::write(scratch.file("other.token"), "the secret of another\n").unwrap();
+    fs::write(&other, format!("{plain}token-file = \"other.token\"\n")).unwrap();
+    let elsewhere = ["--listen", "127.0.0.1:0"];
+    let stranger = Node::with(&other, "worker", "1", &elsewhere, Stdio::null());
+    let nodes = ALL.map(|(role, index)| Node::start(&config, role, index));
+    for (node, (role, _)) in nodes.into_iter().zip(ALL) {
+        let (status, said) = node.end();
+        assert_eq!(status, Some(0), "{role}: {said}");
+    }
+    assert!(is_that_of_one_process(&scratch, 10));
+    drop(stranger);
+
+    let start = |more: &str| {
+        fs::write(&config, format!("{plain}{more}")).unwrap();
+        Node::start(&config, "server", "0").end()
+    };
+    fs::write(scratch.file("run.token"), "short\n").unwrap();
+    let (status, said) = start("token-file = \"run.token\"\n");
+    assert!(
+        status == Some(1) && said.contains("run.token: option token: the secret has 5"),
+        "{said}"
+    );
+    let far = plain.replace("master = \"127.0.0.1:", "master = \"192.0.2.1:");
+    fs::write(&config, far).unwrap();
+    let (status, said) = Node::start(&config, "server", "0").end();
+    assert!(status == Some(1) && said.contains("connects to 192.0.2.1:"), "{said}");
+}
+
+#[test]
 fn a_list_has_the_addresses_of_nodes() {
     let scratch = Scratch::new("list");
     let config = prepare(&scratch, 30, "");

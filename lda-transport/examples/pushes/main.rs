@@ -58,6 +58,8 @@ fn config() -> Result<Config, Box<dyn Error>> {
 
 fn options() -> GrpcOptions {
     let mut options = GrpcOptions::default();
+    // An example for a network of one's own. Give others certificates.
+    options.insecure = true;
     // Reconnects soon after an outage.
     options.max_backoff = Duration::from_millis(500);
     options

@@ -74,9 +74,13 @@ impl ConnState {
         self.auth.load(SeqCst) < auth as u8
     }
 
+    pub fn is_open(&self) -> bool {
+        !self.closed.load(SeqCst)
+    }
+
     /// Whether the connection is open and has sent no hello.
     pub fn is_pending(&self) -> bool {
-        self.is_below(AuthState::Peer) && !self.closed.load(SeqCst)
+        self.is_below(AuthState::Peer) && self.is_open()
     }
 
     pub fn mark_closed(&self) {

@@ -67,7 +67,7 @@ impl Drop for UpGuard<'_> {
 /// Reason to end a connection that has not failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StopReason {
-    /// The peer has a newer connection.
+    /// The peer has made a newer call.
     Replaced,
     /// This node closes.
     Closing,
@@ -78,6 +78,10 @@ impl Node {
     pub fn check(&self, hello: &Hello, dialed: Option<NodeId>) -> Result<(), ConnectError> {
         let (here, peer) = (self.id, hello.from);
         let not_allowed = |reason| Err(ConnectError::NotAllowed { here, peer, reason });
+        // First, so that strangers learn nothing else.
+        if hello.token != self.options.token {
+            return Err(ConnectError::Token);
+        }
         if hello.to != here {
             return Err(ConnectError::WrongNode { expected: hello.to, found: here });
         }
@@ -219,10 +223,40 @@ fn loss_of(state: &ConnState, status: &Status) -> DisconnectReason {
     }
 }
 
-/// Message of a status, or the description of its code.
+/// Message of a status, or the description of its code. Peers write messages, so that control
+/// characters are escaped and a long one is cut.
 pub(super) fn status_text(status: &Status) -> String {
+    /// Maximum number of characters of a message.
+    const LONGEST: usize = 500;
     match status.message() {
         "" => status.code().to_string(),
-        message => message.to_owned(),
+        message => printable(message, LONGEST),
+    }
+}
+
+/// The first `longest` characters of a text, with those escaped that could change a terminal or a
+/// log: control, and directions of writing.
+fn printable(text: &str, longest: usize) -> String {
+    let mut printable = String::new();
+    for char in text.chars().take(longest) {
+        let reorders = matches!(char, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        match char.is_control() || reorders {
+            true => printable.extend(char.escape_default()),
+            false => printable.push(char),
+        }
+    }
+    printable
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_strangers_are_escaped_and_bounded() {
+        let status = Status::aborted("red\u{1b}[31m\nINFO done \u{202e}\u{9b}2J é");
+        assert_eq!(status_text(&status), "red\\u{1b}[31m\\nINFO done \\u{202e}\\u{9b}2J é");
+        assert_eq!(status_text(&Status::aborted("a".repeat(10_000))).len(), 500);
+        assert_eq!(status_text(&Status::aborted("")), Code::Aborted.to_string());
     }
 }

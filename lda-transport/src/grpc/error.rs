@@ -171,6 +171,20 @@ pub enum ConnectError {
     /// The peer does not use this protocol.
     #[error(transparent)]
     Wire(#[from] WireError),
+    /// The peer has another token, or only one of the two nodes has one.
+    #[error("the peer has another token than this node: give all nodes of a run the same `token`")]
+    Token,
+    /// Another connection has the number of the peer, and is open.
+    #[error(
+        "{peer} is connected from {address} already: end that program, or correct the node numbers; \
+         a connection that is dead is given up within seconds"
+    )]
+    NumberTaken {
+        /// The number.
+        peer: NodeId,
+        /// Address of the node that has it.
+        address: SocketAddr,
+    },
     /// The address belongs to another node than expected, on either side.
     #[error("expected {expected} and found {found}: correct the addresses or the node numbers")]
     WrongNode {

@@ -12,7 +12,7 @@ use http_body::{Body, Frame};
 use tonic::Status;
 
 /// Maximum length of the first message in bytes; a hello of a later version may be longer than ours.
-const MAX_LEN: u32 = 64;
+const MAX_LEN: u32 = 128;
 /// Bytes before a message of gRPC: whether it is compressed, and its length in 4 bytes.
 const PREFIX_LEN: usize = 5;
 
@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn only_the_first_prefix_counts() {
         assert!(check(&[&[0, 0, 0, 0, 64], &[1; 64], &[0, 0xff, 0xff, 0xff, 0xff]]).is_ok());
-        assert!(check(&[&[0], &[0, 0, 0], &[65, 1, 1]]).is_err());
+        assert!(check(&[&[0], &[0, 0, 0], &[129, 1, 1]]).is_err());
         assert!(check(&[&[0, 0xff, 0xff, 0xff, 0xff]]).is_err());
         assert!(check(&[&[], &[0, 0xff]]).is_ok());
     }

@@ -30,6 +30,8 @@
 //! | `listen` | any port of the loopback | address of this node; [`Grpc::address`] returns the actual port |
 //! | `peers`, `allowlist_only` | none, any node may connect | addresses of the nodes with smaller numbers, names in certificates |
 //! | `tls` | none | PEM files; both sides need a certificate, unless `mutual` is unset |
+//! | `insecure` | no | whether connections with other machines may be without TLS |
+//! | `token` | none | secret that all nodes of a run share |
 //! | `max_frame_len` | 16 MiB | must be equal at all nodes, otherwise they reject each other |
 //! | `queue_frames`, `queue_bytes` | 256, 16 MiB | limits of the send queue of a peer |
 //! | `window` | 16 MiB | bytes in flight from a peer |
@@ -53,7 +55,7 @@
 //!   Memory is allocated when it is used: with a thousand idle peers a node has about 36 KiB per
 //!   peer, and after short frames 70 to 100.
 //! - Each unauthenticated connection may buffer one window; `max_unauthenticated` bounds their
-//!   number. A first message of more than 64 bytes ends it before memory is reserved.
+//!   number. A first message of more than 128 bytes ends it before memory is reserved.
 //! - A peer whose frames the program does not take is read no further than its inbox and its
 //!   window. Other peers are not delayed, as each has a connection of its own.
 //!
@@ -65,13 +67,19 @@
 //! [`Grpc::certificate_status`] returns the error. An established connection does not end when its
 //! certificate expires.
 //!
+//! # Without certificates
+//! A node connects to other machines without TLS, and listens for them, only if
+//! [`insecure`](GrpcOptions::insecure) is set, and then logs a warning. A [`Token`] keeps strangers out
+//! who can connect, but cannot read or redirect the traffic.
+//!
 //! # Failures
 //! Permanent errors are returned by [`Grpc::start`]. After errors that may be temporary a node
 //! retries, with growing waits: [`Grpc::connect_error`] returns that of a peer which this node
 //! connects to, [`Grpc::rejected`] the incoming connections that were rejected. Both are also
-//! logged with `tracing`. A second connection of a peer replaces the first; the program receives
-//! `Down` and then `Up`. A restarted peer therefore does not wait until its old connection is found
-//! to be dead.
+//! logged with `tracing`. An open connection keeps its node number: another one with that number is
+//! rejected. The operating system closes the connections of a program that has ended, and one that
+//! is dead without that is closed after `keepalive_interval` and `keepalive_timeout`; a restarted
+//! peer is then up at its next attempt.
 //!
 //! A peer that closes, or whose program exits, is reported as
 //! [`DisconnectReason::Closed`](crate::DisconnectReason::Closed): the operating system closes the
@@ -94,6 +102,7 @@ mod send_queue;
 mod server;
 mod stream;
 mod tls;
+mod token;
 pub mod wire;
 
 use std::collections::BTreeMap;
@@ -108,6 +117,7 @@ use tokio::task::JoinHandle;
 
 pub use error::{ConnectError, RejectedPeers, StartError, TlsError};
 pub use options::{GrpcOptions, Peer, Tls};
+pub use token::Token;
 
 use crate::frame::Frame;
 use crate::inbox::{Inbox, Receiving, inbox};
@@ -168,6 +178,16 @@ impl Grpc {
         let entered = runtime.enter();
         let listener = node.options.listen.as_deref().map(server::listen).transpose()?;
         let address = listener.as_ref().and_then(|listener| listener.local_addr().ok());
+        if let Some(address) = address.filter(|address| !address.ip().is_loopback()) {
+            node.options.check_exposed(&format!("listens on {address}"))?;
+        }
+        if node.options.insecure && node.options.tls.is_none() {
+            tracing::warn!(
+                node = id.0,
+                "the option `insecure` is set: connections are not encrypted, and others in the network may \
+                 read, change or end the run"
+            );
+        }
         let listening =
             listener.map(|listener| tokio::spawn(server::serve(Arc::clone(&node), listener)));
         for (&peer, at) in node.options.peers.range(..id) {

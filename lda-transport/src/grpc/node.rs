@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -121,13 +121,40 @@ pub(super) struct PeerSlot {
     max_inbox_bytes: usize,
     /// Number of the newest connection.
     newest: watch::Sender<u64>,
+    /// Accepted TCP connection that has this peer's number.
+    owner: Mutex<Weak<ConnState>>,
 }
 
 impl PeerSlot {
     fn new(options: &GrpcOptions) -> Self {
         let max_inbox_bytes = options.inbox_bytes as usize;
         let (up, inbox) = (Arc::new(Semaphore::new(1)), Semaphore::new(max_inbox_bytes));
-        Self { up, inbox, max_inbox_bytes, newest: watch::Sender::new(0) }
+        let (newest, owner) = (watch::Sender::new(0), Mutex::default());
+        Self { up, inbox, max_inbox_bytes, newest, owner }
+    }
+
+    /// Gives the number to an accepted connection once `admit` has succeeded.
+    ///
+    /// A connection that is open keeps its number: otherwise a stranger could end a node by its number.
+    /// One whose node has died without a word is closed by the pings of HTTP/2, so that the node can
+    /// return.
+    ///
+    /// # Errors
+    /// [`ConnectError::NumberTaken`] if another connection has the number, and those of `admit`.
+    pub fn own(
+        &self,
+        peer: NodeId,
+        state: &Arc<ConnState>,
+        admit: impl FnOnce() -> Result<(), ConnectError>,
+    ) -> Result<(), ConnectError> {
+        let mut owner = lock(&self.owner);
+        let other = owner.upgrade().filter(|owner| owner.is_open() && !Arc::ptr_eq(owner, state));
+        if let Some(other) = other {
+            return Err(ConnectError::NumberTaken { peer, address: other.address });
+        }
+        admit()?;
+        *owner = Arc::downgrade(state);
+        Ok(())
     }
 
     /// Inbox bytes that a frame of `len` bytes counts for: at most the whole inbox, so that a frame
@@ -178,7 +205,7 @@ impl Node {
     /// Encodes the hello of this node to `to`.
     pub fn hello(&self, to: NodeId) -> Bytes {
         let max_frame_len = self.options.max_frame_len as u64;
-        Hello { from: self.id, to, max_frame_len }.encode()
+        Hello { from: self.id, to, max_frame_len, token: self.options.token }.encode()
     }
 
     pub fn codec(&self) -> FrameCodec {

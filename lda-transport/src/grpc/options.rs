@@ -1,6 +1,7 @@
 //! Options of a node and their validation.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use tonic::transport::Endpoint;
 
 use super::error::StartError;
+use super::token::Token;
 use super::wire::MAX_PREFIX_LEN;
 use crate::transport::NodeId;
 
@@ -31,6 +33,12 @@ pub struct GrpcOptions {
     pub allowlist_only: bool,
     /// Certificates. `None` for unencrypted connections.
     pub tls: Option<Tls>,
+    /// Allows connections without TLS to and from other machines. Anyone who can connect can then
+    /// claim the number of any node that is not up, and anyone on the way can read and change the
+    /// traffic: only for a trusted network, and with a [`token`](Self::token).
+    pub insecure: bool,
+    /// Secret of the run; peers with another one are rejected. The default has none.
+    pub token: Token,
     /// Longest frame, in bytes. All nodes must have the same value.
     pub max_frame_len: usize,
     /// Maximum number of frames queued for one peer.
@@ -65,7 +73,7 @@ pub struct GrpcOptions {
 }
 
 impl Default for GrpcOptions {
-    /// Any port on the loopback, no peers, no TLS. Frames, queues, inboxes and windows of 16 MiB
+    /// Any port on the loopback, no peers, no TLS, no token. Frames, queues, inboxes and windows of 16 MiB
     /// per peer; 4,096 peers; 64 unauthenticated connections for at most 5 s. A dead connection is
     /// detected within 2 s and retried after 50 ms to 2 s.
     fn default() -> Self {
@@ -74,6 +82,8 @@ impl Default for GrpcOptions {
             peers: BTreeMap::new(),
             allowlist_only: false,
             tls: None,
+            insecure: false,
+            token: Token::default(),
             max_frame_len: 16 << 20,
             queue_frames: 256,
             queue_bytes: 16 << 20,
@@ -180,7 +190,28 @@ impl GrpcOptions {
                 "the allowlist is empty: add entries to `peers`, or unset it",
             );
         }
-        self.peers.iter().try_for_each(|(&id, peer)| self.check_peer(id, peer))
+        self.peers.iter().try_for_each(|(&id, peer)| self.check_peer(id, peer))?;
+        let mut connects_to =
+            self.peers.range(..id).filter_map(|(_, peer)| peer.address.as_deref());
+        match connects_to.find(|address| !is_loopback(address)) {
+            Some(address) => self.check_exposed(&format!("connects to {address}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that connections with other machines are encrypted, or that the options allow others.
+    ///
+    /// # Errors
+    /// [`StartError::Option`] with `done`, which exposes the node.
+    pub(super) fn check_exposed(&self, done: &str) -> Result<(), StartError> {
+        if self.tls.is_some() || self.insecure {
+            return Ok(());
+        }
+        let reason = format!(
+            "this node {done} without TLS, so that others could read, change or end the run: give \
+             certificates (`tls`), or set `insecure` within a trusted network, with a `token`"
+        );
+        Err(StartError::Option { name: "insecure", reason })
     }
 
     fn check_limits(&self) -> Result<(), StartError> {
@@ -256,6 +287,13 @@ pub(super) fn host(address: &str) -> Option<&str> {
     (!host.is_empty()).then_some(host)
 }
 
+/// Whether an address is one of this machine. A name other than `localhost` may be another's.
+fn is_loopback(address: &str) -> bool {
+    host(address).is_some_and(|host| {
+        host == "localhost" || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    })
+}
+
 /// Returns the tonic endpoint of `host:port`.
 pub(super) fn endpoint(address: &str) -> Option<Endpoint> {
     let endpoint = Endpoint::from_shared(format!("http://{address}")).ok()?;
@@ -274,6 +312,26 @@ mod tests {
         assert_eq!(host("[::1]:7000"), Some("::1"));
         for bad in ["", ":7000", "host", "host:", "host:70000", "host:x"] {
             assert_eq!(host(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn other_machines_need_tls_or_consent() {
+        let to = |address: &str| {
+            let mut options = GrpcOptions::default();
+            options.peers.insert(NodeId(0), Peer::at(address));
+            options
+        };
+        for near in ["localhost:1", "127.0.0.1:1", "127.8.0.1:1", "[::1]:1"] {
+            assert!(to(near).check(NodeId(1)).is_ok(), "{near}");
+        }
+        for far in ["10.0.0.1:1", "node-0.local:1", "[fe80::1]:1", "localhost.example:1"] {
+            let refused = to(far).check(NodeId(1)).unwrap_err().to_string();
+            assert!(refused.starts_with("option insecure: this node connects to "), "{refused}");
+            assert!(to(far).check(NodeId(0)).is_ok(), "node 0 does not connect");
+            assert!(GrpcOptions { insecure: true, ..to(far) }.check(NodeId(1)).is_ok(), "{far}");
+            let tls = Some(Tls::new("a", "b", "c"));
+            assert!(GrpcOptions { tls, ..to(far) }.check(NodeId(1)).is_ok(), "{far}");
         }
     }
 
@@ -303,7 +361,7 @@ mod tests {
             peer(&mut options, Peer::at(bad));
             assert!(options.check(NodeId(1)).is_err(), "{bad}");
         }
-        let mut options = GrpcOptions::default();
+        let mut options = GrpcOptions { insecure: true, ..GrpcOptions::default() };
         peer(&mut options, Peer::at("host:1").named("host"));
         assert!(options.check(NodeId(1)).is_err(), "a name without TLS");
         options.tls = Some(Tls::new("a", "b", "c"));

@@ -312,10 +312,10 @@ impl Node {
     }
 
     /// Creates the connection of `peer`, if it has a slot and was not rejected in the meantime.
-    fn admit(&self, peer: NodeId, state: &ConnState) -> Result<Arc<Connection>, ConnectError> {
+    fn admit(&self, peer: NodeId, state: &Arc<ConnState>) -> Result<Arc<Connection>, ConnectError> {
         let slot = self.slot(peer)?;
         // INVARIANT: before `new_connection`, so that a rejected connection replaces none.
-        state.admit()?;
+        slot.own(peer, state, || state.admit())?;
         Ok(self.new_connection(peer, slot))
     }
 
@@ -362,12 +362,19 @@ mod tests {
             tokio::time::timeout(Duration::ZERO, connection.replaced()).await.is_ok()
         };
 
-        let connection = node.admit(NodeId(1), &state()).unwrap();
+        let owner = state();
+        let connection = node.admit(NodeId(1), &owner).unwrap();
+        let taken = ConnectError::NumberTaken { peer: NodeId(1), address: owner.address };
+        assert_eq!(node.admit(NodeId(1), &state()).unwrap_err(), taken);
+        owner.mark_closed();
         let rejected = state();
         rejected.set_end(StreamEnd::Failed(ConnectError::Evicted));
         assert_eq!(node.admit(NodeId(1), &rejected).unwrap_err(), ConnectError::Evicted);
         assert!(!is_replaced(&connection).await);
-        node.admit(NodeId(1), &state()).unwrap();
+        let next = state();
+        let connection = node.admit(NodeId(1), &next).unwrap();
+        // A second call of the same connection replaces its first.
+        node.admit(NodeId(1), &next).unwrap();
         assert!(is_replaced(&connection).await);
     }
 }

@@ -12,7 +12,8 @@
 //! let mut message: &[u8] = b"\x0a\x05a row";
 //! assert_eq!(decode_message(&mut message)?, "a row");
 //!
-//! let hello = Hello { from: NodeId(2), to: NodeId(1), max_frame_len: 1 << 20 };
+//! let (from, to, max_frame_len, token) = (NodeId(2), NodeId(1), 1 << 20, Default::default());
+//! let hello = Hello { from, to, max_frame_len, token };
 //! assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
 //! assert_eq!(Hello::decode(b"GET / HTTP/1.1"), Err(WireError::NotHello));
 //! # Ok::<(), WireError>(())
@@ -25,6 +26,7 @@ use thiserror::Error;
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 
+use super::token::{DIGEST_LEN, Token};
 use crate::buffer_pool::BufferPool;
 use crate::transport::NodeId;
 
@@ -33,11 +35,11 @@ pub const SERVICE: &str = "lda.transport.v1.Peers";
 /// Path of its only method.
 pub const METHOD: &str = "/lda.transport.v1.Peers/Exchange";
 /// Version of the format. Both sides must have the same.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 
 const MAGIC: [u8; 8] = *b"lda-grpc";
 /// Length of an encoded hello, in bytes.
-const HELLO_LEN: usize = 32;
+const HELLO_LEN: usize = 60;
 /// Protobuf tag of field 1, length-delimited.
 const TAG: u8 = 0x0a;
 /// Maximum bytes of a message before its data: the tag, and a 32-bit length in groups of 7 bits.
@@ -72,6 +74,8 @@ pub struct Hello {
     pub to: NodeId,
     /// Longest frame that the sender accepts, in bytes.
     pub max_frame_len: u64,
+    /// Token of the sender.
+    pub token: Token,
 }
 
 impl Hello {
@@ -82,8 +86,8 @@ impl Hello {
         bytes.put_slice(&[VERSION, 0, 0, 0]);
         bytes.put_u32_le(self.from.0);
         bytes.put_u32_le(self.to.0);
-        bytes.put_u32_le(0);
         bytes.put_u64_le(self.max_frame_len);
+        bytes.put_slice(self.token.digest());
         bytes.into()
     }
 
@@ -105,8 +109,10 @@ impl Hello {
         }
         bytes.advance(3);
         let (from, to) = (NodeId(bytes.get_u32_le()), NodeId(bytes.get_u32_le()));
-        bytes.advance(4);
-        Ok(Self { from, to, max_frame_len: bytes.get_u64_le() })
+        let max_frame_len = bytes.get_u64_le();
+        let mut digest = [0; DIGEST_LEN];
+        bytes.copy_to_slice(&mut digest);
+        Ok(Self { from, to, max_frame_len, token: Token::from_digest(digest) })
     }
 }
 
@@ -288,16 +294,17 @@ mod tests {
 
     #[test]
     fn a_hello_has_one_encoding() {
-        let hello = Hello { from: NodeId(7), to: NodeId(0), max_frame_len: 9 };
+        let token = Token::new("sixteen bytes or more").unwrap();
+        let hello = Hello { from: NodeId(7), to: NodeId(0), max_frame_len: 9, token };
         let bytes = hello.encode();
         assert_eq!(Hello::decode(&bytes), Ok(hello));
         for len in 0..HELLO_LEN {
             assert_eq!(Hello::decode(&bytes[..len]), Err(WireError::NotHello), "{len}");
         }
         let mut later = bytes.to_vec();
-        later[8] = 2;
+        later[8] = 3;
         later.push(0);
-        assert_eq!(Hello::decode(&later), Err(WireError::Version { theirs: 2 }));
+        assert_eq!(Hello::decode(&later), Err(WireError::Version { theirs: 3 }));
     }
 
     proptest! {
@@ -315,7 +322,7 @@ mod tests {
             if let Ok(data) = decode_message(&mut &bytes[..]) {
                 prop_assert!(data.len() <= bytes.len());
             }
-            let hello = [&b"lda-grpc\x01"[..begun], &bytes].concat();
+            let hello = [&b"lda-grpc\x02"[..begun], &bytes].concat();
             if let Ok(read) = Hello::decode(&hello) {
                 prop_assert_eq!(Hello::decode(&read.encode()), Ok(read));
             }

@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use bytes::{Buf, BufMut, Bytes};
 use lda_transport::NodeId;
-use lda_transport::grpc::GrpcOptions;
 use lda_transport::grpc::wire::{Hello, METHOD};
+use lda_transport::grpc::{GrpcOptions, Token};
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::UnboundedReceiverStream;
@@ -114,7 +114,7 @@ impl Raw {
 
 pub fn hello(from: u32, to: u32) -> Hello {
     let max_frame_len = GrpcOptions::default().max_frame_len as u64;
-    Hello { from: NodeId(from), to: NodeId(to), max_frame_len }
+    Hello { from: NodeId(from), to: NodeId(to), max_frame_len, token: Token::default() }
 }
 
 /// Encodes data as a message, with the shortest encoding of the length.

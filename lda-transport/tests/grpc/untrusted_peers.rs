@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use lda_transport::grpc::wire::{SERVICE, WireError};
-use lda_transport::grpc::{ConnectError, Grpc, StartError};
+use lda_transport::grpc::{ConnectError, Grpc, StartError, Token};
 use lda_transport::{Arrival, DisconnectReason, NodeId, Transport};
 use tonic::body::Body;
 use tonic::codegen::{Service, http};
@@ -184,22 +184,56 @@ fn a_malformed_message_ends_only_its_connection() {
 }
 
 #[test]
-fn a_second_connection_replaces_the_first() {
+fn peers_without_the_token_are_rejected() {
+    let with = |secret: &str| {
+        let mut options = options();
+        options.token = Token::new(secret).unwrap();
+        options
+    };
+    let first = start(0, with("a secret of the run"));
+    let at = address(&first);
+    let status = Raw::peer(at, 2, 0).err().unwrap();
+    assert_eq!(status.message(), ConnectError::Token.to_string());
+    assert_eq!(last(&first), ConnectError::Token);
+    for other in [with("a secret of the rum"), options()] {
+        let second = start(1, with_peer(other, 0, at));
+        let error = wait_for("a connection error", || second.connect_error(NodeId(0)));
+        assert!(error.to_string().contains("has another token"), "{error}");
+    }
+    // A stranger learns nothing but that: here the number of the node.
+    let status = Raw::peer(at, 2, 7).err().unwrap();
+    assert_eq!(status.message(), ConnectError::Token.to_string());
+    drop(first);
+    pair(with("a secret of the run"), with("a secret of the run"));
+}
+
+#[test]
+fn a_node_that_others_reach_needs_tls_or_consent() {
+    let mut options = options();
+    options.listen = Some("0.0.0.0:0".to_owned());
+    let refused = Grpc::start(NodeId(0), options.clone()).unwrap_err().to_string();
+    assert!(refused.contains("this node listens on 0.0.0.0:"), "{refused}");
+    options.insecure = true;
+    assert!(Grpc::start(NodeId(0), options).is_ok());
+}
+
+#[test]
+fn a_number_cannot_be_taken_from_an_open_connection() {
     with_others(|node, at| {
-        let mut old = Raw::peer(at, 2, 0).unwrap();
+        let old = Raw::peer(at, 2, 0).unwrap();
         expect_up(node, 2);
+        let status = Raw::peer(at, 2, 0).err().unwrap();
+        assert!(status.message().contains("node 2 is connected from 127.0.0.1:"), "{status:?}");
+        assert!(matches!(last(node), ConnectError::NumberTaken { peer: NodeId(2), .. }));
         old.send(message(b"old"));
         expect_frame(node, 2, b"old");
-        let new = Raw::peer(at, 2, 0).unwrap();
-        let reason = expect_broken(node, 2);
-        assert!(reason.contains("again"), "{reason}");
+        drop(old);
+        assert_eq!(expect_down(node, 2), DisconnectReason::Closed);
+        let new = wait_for("its number", || Raw::peer(at, 2, 0).ok());
         expect_up(node, 2);
-        // The old call has ended; frames that it still sends are dropped.
-        assert_eq!(old.next().unwrap(), None);
-        old.send(message(b"late"));
         new.send(message(b"new"));
         expect_frame(node, 2, b"new");
-        drop((old, new));
+        drop(new);
         assert_eq!(expect_down(node, 2), DisconnectReason::Closed);
     });
 }
@@ -212,7 +246,8 @@ fn a_peer_that_reconnects_often_has_one_inbox() {
     let frame = message(&vec![3; 1 << 20]);
     let mut last = None;
     for _ in 0..20 {
-        let raw = Raw::peer(at, 1, 0).unwrap();
+        drop(last.take());
+        let raw = wait_for("its number", || Raw::peer(at, 1, 0).ok());
         // Three times the size of an inbox.
         (0..48).for_each(|_| raw.send(frame.clone()));
         last = Some(raw);
@@ -347,6 +382,7 @@ fn unreachable_peers_are_reported() {
     let mut options = with_peer(options(), 0, closed);
     let unknown = lda_transport::grpc::Peer::at("no-such-host.invalid:1");
     options.peers.insert(NodeId(1), unknown);
+    options.insecure = true;
     // Accepts connections and sends nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     options = with_peer(options, 2, silent.local_addr().unwrap());

@@ -140,7 +140,7 @@ fn configure(of: &Of, network: &Network, documents: &Path, log: &Path) -> String
     let (workers, all) = (1 + of.servers, 1 + of.servers + of.workers);
     let _ = writeln!(
         text,
-        "[grpc]\nmaster = {:?}\nservers = {:?}\nworkers = {:?}",
+        "[grpc]\ninsecure = true\nmaster = {:?}\nservers = {:?}\nworkers = {:?}",
         addresses(0..1)[0],
         addresses(1..workers),
         addresses(workers..all)

@@ -23,7 +23,9 @@
 //! servers = ["10.0.0.2:7000"]
 //! workers = "lda-worker-{index}.lda:7000"
 //!
-//! [grpc.tls]                    # without it, the traffic is not encrypted
+//! token-file = "nips-2.token"   # secret that all nodes share; default: none
+//!
+//! [grpc.tls]                    # without it, only on one machine, or with `insecure = true` in [grpc]
 //! authority = "ca.pem"
 //! certificate = "{role}-{index}.pem"
 //! key = "{role}-{index}.key"
@@ -192,6 +194,10 @@ pub struct Grpc {
     pub workers: Addresses,
     /// Certificates; without them the traffic is not encrypted.
     pub tls: Option<Tls>,
+    /// Allows traffic between machines without certificates.
+    pub insecure: bool,
+    /// File of the secret that all nodes share.
+    pub token_file: Option<String>,
 }
 
 /// Addresses of nodes: one each, or a pattern in which `{index}` stands for the number.
@@ -248,8 +254,11 @@ impl Config {
         config.documents = config.documents.within(base);
         config.training.save = config.training.save.map(|save| base.join(save));
         config.training.log = config.training.log.map(|log| base.join(log));
-        if let TransportChoice::Grpc(Grpc { tls: Some(tls), .. }) = &mut config.transport {
-            for file in [&mut tls.authority, &mut tls.certificate, &mut tls.key] {
+        if let TransportChoice::Grpc(Grpc { tls, token_file, .. }) = &mut config.transport {
+            let of_tls = tls
+                .iter_mut()
+                .flat_map(|Tls { authority, certificate, key }| [authority, certificate, key]);
+            for file in of_tls.chain(token_file) {
                 *file = base.join(&*file).to_string_lossy().into_owned();
             }
         }

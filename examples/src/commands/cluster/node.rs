@@ -158,7 +158,9 @@ fn over_grpc(
     setup: &Setup,
     id: NodeId,
 ) -> Result<Box<dyn Transport>, ClusterError> {
-    use lda_transport::grpc::{GrpcOptions, Peer, Tls};
+    use std::fmt::Display;
+
+    use lda_transport::grpc::{GrpcOptions, Peer, Tls, Token};
 
     /// Maximum size of a frame, above that of the rows of a partition; a larger one is rejected.
     const MAX_FRAME_LEN: usize = 1 << 30;
@@ -171,6 +173,12 @@ fn over_grpc(
     options.tls = grpc.tls.as_ref().map(|tls| {
         Tls::new(this.fill(&tls.authority), this.fill(&tls.certificate), this.fill(&tls.key))
     });
+    options.insecure = grpc.insecure;
+    if let Some(path) = &grpc.token_file {
+        let refused = |error: &dyn Display| ClusterError::Transport(format!("{path}: {error}"));
+        let secret = std::fs::read_to_string(path).map_err(|error| refused(&error))?;
+        options.token = Token::new(secret.trim()).map_err(|error| refused(&error))?;
+    }
     let all = (0..1 + setup.options.servers + setup.workers).map(NodeId);
     for other in all.filter(|&other| other != id) {
         let name = NodeName::of(setup, other);
