@@ -68,9 +68,13 @@ fn ctrl_c_stops_after_the_epoch_and_writes_all_outputs() {
 #[test]
 fn other_signals_that_end_programs_write_all_outputs_too() {
     let scratch = Scratch::with_corpus("signals");
+    let program = env!("CARGO_BIN_EXE_lda");
     for name in ["-TERM", "-HUP"] {
         let line = "docword.txt --topics 3 --epochs 4000000000 --evaluate-every 1 --save m.lda";
-        let mut command = scratch.command(line);
+        // The tests may run under `nohup`, so that HUP would be ignored.
+        let mut command = Command::new("env");
+        command.args(["--default-signal=HUP", program, "train"]).args(line.split_whitespace());
+        command.current_dir(&scratch.0);
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         lines.find(|line| line.as_ref().unwrap().starts_with("epoch 3/")).unwrap().unwrap();
@@ -80,7 +84,6 @@ fn other_signals_that_end_programs_write_all_outputs_too() {
         fs::remove_file(scratch.0.join("m.lda")).unwrap();
     }
     // What the caller ignores, as `nohup` does, stays ignored.
-    let program = env!("CARGO_BIN_EXE_lda");
     let script = format!(
         "trap '' HUP; exec {program} train docword.txt --topics 3 --epochs 300 --evaluate-every 1"
     );
