@@ -311,7 +311,7 @@ fn errors_are_reported_and_no_file_is_left() {
         ("m.lda docword.x.txt --dates short.txt --out p.html", 1, "short.txt"),
         ("m.lda docword.x.txt --out no/such/p.html", 1, "no/such/p.html: cannot write"),
         ("m.lda docword.x.txt --out .", 1, "is a directory"),
-        ("m.lda docword.x.txt --keep-case --out p.html", 2, "--keep-case applies to plain text"),
+        ("m.lda docword.x.txt --keep-case --out p.html", 2, "--keep-case applies to texts"),
         ("m.lda docword.x.txt --method guess --out p.html", 2, "guess"),
         ("m.lda docword.x.txt", 2, "--out"),
     ] {
