@@ -231,8 +231,9 @@ fn signals_leave_no_temporary_files() {
     for (signal, status) in [("-INT", 130), ("-TERM", 143)] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
         command.current_dir(&scratch.0).args(["infer", "m.lda", "--out", "theta.csv"]);
-        // Standard input stays open, so that the program waits for documents.
         let mut child = command.stdin(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        // Standard input stays open, so that the program waits for documents. `wait` would close it.
+        let input = child.stdin.take();
         let start = std::time::Instant::now();
         while files() == before {
             assert!(start.elapsed().as_secs() < 60, "no temporary file");
@@ -241,6 +242,7 @@ fn signals_leave_no_temporary_files() {
         let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
         assert!(sent.unwrap().success());
         assert_eq!(child.wait().unwrap().code(), Some(status));
+        drop(input);
         assert_eq!(files(), before);
     }
 }
