@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 use lda_core::Corpus;
-use lda_dist::cluster::{self, Role, RunError, Setup};
+use lda_dist::cluster::{self, Patience, Role, RunError, Setup};
 use lda_dist::config::Options;
 use lda_dist::documents::InMemory;
 use lda_dist::spec::ModelSpec;
@@ -72,7 +72,7 @@ fn node(
     let (number, configuration) = (role.number(), setup.fingerprint());
     let identity = Identity { incarnation: 1, role: number, run: 1, configuration };
     let config = cluster::config(setup, identity);
-    cluster::run(role, transport, config, Duration::ZERO, None, &mut |_| {})
+    cluster::run(role, transport, config, Patience::default(), None, &mut |_, _| {})
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

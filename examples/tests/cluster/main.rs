@@ -263,8 +263,15 @@ impl Drop for Running {
 
 /// Sends TERM to a process.
 fn terminate(process: &Child) {
+    send(process, "TERM");
+}
+
+/// Sends a signal.
+#[cfg(unix)]
+fn send(process: &Child, signal: &str) {
     let id = process.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+    let sent = Command::new("kill").args(["-s", signal, &id]).status().unwrap();
+    assert!(sent.success());
 }
 
 #[test]

@@ -246,8 +246,66 @@ fn nodes_exit_with_status_75_when_another_is_lost() {
     for (node, role) in nodes.into_iter().zip(["master", "server", "worker"]) {
         let (status, said) = node.end();
         assert_eq!(status, Some(75), "{role}: {said}");
+        if role == "master" {
+            assert!(said.contains("worker 1 has ended, for 0 s: see its log"), "{said}");
+            assert!(
+                said.contains("a new start of the run begins with the initial topics"),
+                "{said}"
+            );
+        }
     }
     assert!(!scratch.file("model.lda").exists());
+}
+
+/// Power loss, a cut network and a frozen machine are the same for the others: no socket says so.
+#[cfg(unix)]
+#[test]
+fn a_node_that_stops_answering_is_reported_and_given_up() {
+    for frozen in [1, 3, 0] {
+        let scratch = Scratch::new(&format!("frozen{frozen}"));
+        let config = prepare(&scratch, 1_000_000, "patience = 6.0");
+        let mut nodes: Vec<_> =
+            ALL.into_iter().map(|(role, index)| Node::start(&config, role, index)).collect();
+        thread::sleep(Duration::from_secs(1));
+        let stopped = nodes.remove(frozen);
+        send(&stopped.0, "STOP");
+        let begun = Instant::now();
+        let (role, index) = ALL[frozen];
+        let name = if role == "master" { role.to_owned() } else { format!("{role} {index}") };
+        for node in nodes {
+            let (status, said) = node.end();
+            assert_eq!(status, Some(75), "without {name}: {said}");
+            // Nodes of the same role are not connected: they end because others do.
+            if frozen != 3 || said.starts_with("master") {
+                assert!(said.contains(&format!("{name} is not reached: ")), "{said}");
+                assert!(said.contains("if it does not return\n"), "{said}");
+            }
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_node_without_a_master_ends() {
+    let scratch = Scratch::new("alone");
+    let config = prepare(&scratch, 10, "patience = 6.0");
+    let begun = Instant::now();
+    let (status, said) = Node::start(&config, "worker", "0").end();
+    assert_eq!(status, Some(75), "{said}");
+    for what in ["for 5 s: the run ends ", "for 6 s: see its log, start it again\n"] {
+        assert!(said.contains(&format!("master has not connected, {what}")), "{said}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(20));
+    // A signal ends it at once.
+    let node = Node::start(&config, "server", "0");
+    thread::sleep(Duration::from_secs(1));
+    let begun = Instant::now();
+    terminate(&node.0);
+    let (status, said) = node.end();
+    assert_eq!(status, Some(75), "{said}");
+    assert!(said.contains("stopped without the master, which has not connected"), "{said}");
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
 }
 
 /// A run that writes checkpoints and waits for restarted nodes.

@@ -95,6 +95,7 @@ mod epoch_timer;
 mod master;
 mod master_link;
 mod message;
+mod peers;
 mod phase;
 mod report;
 mod request_queue;
@@ -126,6 +127,7 @@ pub use collected_counts::CollectedCounts;
 pub use epoch_timer::{EpochTime, EpochTimer};
 pub use master::Master;
 pub use message::Message;
+pub use peers::{Loss, LostPeer, Patience, Peers};
 pub use phase::Phase;
 pub use report::Report;
 pub use request_queue::BROADCAST_BYTES;
@@ -308,11 +310,20 @@ pub enum Failed {
         /// Reason that the node gave.
         why: String,
     },
-    /// Another node has ended before the run was over.
-    #[error("{peer} ended before the run was over: see its log, and start it again")]
-    PeerClosed {
+    /// Another node was lost before the run was over, and did not return in time.
+    #[error("{name} {why}, for {} s: see its log, start it again{}", seconds, go_on(*kept))]
+    PeerLost {
         /// The node.
         peer: NodeId,
+        /// Its role and its index among the nodes of this role, such as `worker 2`.
+        name: String,
+        /// Cause.
+        why: Loss,
+        /// Time that this node waited for it.
+        seconds: u64,
+        /// At the master, the last epoch that all workers have written; 0 if none, then a new start
+        /// of the run begins with the initial topics.
+        kept: Option<u32>,
     },
     /// The run was restarted too often.
     #[error("restarted {attempts} times without completing an epoch: check why nodes are exiting")]
@@ -328,6 +339,17 @@ pub enum Failed {
         /// Reason.
         why: String,
     },
+}
+
+/// Continuation of a run from an epoch, in words.
+fn go_on(kept: Option<u32>) -> String {
+    match kept {
+        None => String::new(),
+        Some(0) => "; a new start of the run begins with the initial topics".to_owned(),
+        Some(epoch) => {
+            format!("; a new start of the run continues from the topics of epoch {epoch}")
+        }
+    }
 }
 
 /// Returns the reply to a request. `None` if the peer is in another attempt, or has been restarted:

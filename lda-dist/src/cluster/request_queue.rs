@@ -167,6 +167,22 @@ impl<P> RequestQueue<P> {
         self.bytes -= forgotten.map(|request| request.len()).sum::<usize>();
     }
 
+    /// Whether a request to this peer waits or is in flight.
+    pub fn awaits(&self, peer: NodeId) -> bool {
+        self.waiting.contains_key(&peer)
+            || self.in_flight.keys().any(|request| request.peer == peer)
+    }
+
+    /// Drops all requests to a peer that is given up: outcomes of those in flight are ignored.
+    pub fn give_up(&mut self, port: &mut dyn Port, peer: NodeId) {
+        self.forget(peer);
+        let in_flight: Vec<RequestId> =
+            self.in_flight.keys().filter(|request| request.peer == peer).copied().collect();
+        for request in in_flight {
+            self.ended(port, request);
+        }
+    }
+
     /// A request has ended; returns its purpose.
     pub fn ended(&mut self, port: &mut dyn Port, request: RequestId) -> Option<P> {
         let InFlight { purpose, len, is_shared } = self.in_flight.remove(&request)?;
@@ -222,6 +238,19 @@ mod tests {
         fn reply(&mut self, _: ReplyHandle, _: MessageBuf) {}
 
         fn reject(&mut self, _: ReplyHandle, _: MessageBuf) {}
+    }
+
+    #[test]
+    fn requests_to_a_peer_that_is_given_up_are_dropped() {
+        let (mut requests, mut port) = (RequestQueue::default(), Takes(2));
+        let peers = [1, 2].map(NodeId);
+        for peer in peers.into_iter().chain([NodeId(1)]) {
+            requests.broadcast(&mut port, peer, RequestKind::Push, &vec![0; 10].into(), ());
+        }
+        assert!(peers.into_iter().all(|peer| requests.awaits(peer)));
+        requests.give_up(&mut port, NodeId(1));
+        assert_eq!((requests.awaits(NodeId(1)), requests.awaits(NodeId(2))), (false, true));
+        assert_eq!(requests.bytes(), 10);
     }
 
     #[test]

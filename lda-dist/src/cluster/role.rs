@@ -8,8 +8,8 @@ use lda_transport::rpc::Action;
 use lda_transport::rpc::{Context, Program, Refusal};
 
 use super::{
-    Documents, Failed, MASTER, Master, NodeState, Phase, Port, ServerNode, Setup, SnapshotWriter,
-    Waited, Worker,
+    Documents, Failed, LostPeer, MASTER, Master, NodeState, Phase, Port, ServerNode, Setup,
+    SnapshotWriter, Waited, Worker,
 };
 
 /// Role of a node, which follows from its number.
@@ -158,15 +158,32 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
         }
     }
 
-    /// Notes that a node has ended for good, whether or not it had joined.
-    pub fn closed(&mut self, peer: NodeId) {
-        let needed = match self {
-            Self::Master(master) => !master.is_ending(),
-            Self::Server(server) => peer == MASTER && !server.is_finished(),
-            Self::Worker(worker) => peer == MASTER && !worker.is_finished(),
+    /// Gives up a lost peer, whether or not it had joined. The role fails, unless it does not
+    /// [need](Self::needs) the peer any more.
+    pub fn give_up(&mut self, lost: LostPeer, port: &mut dyn Port) {
+        let LostPeer { peer, why, since, .. } = lost;
+        let kept = match self {
+            Self::Master(master) if master.is_ending() => {
+                return master.finish_without(peer, port);
+            }
+            Self::Master(master) => Some(master.kept()),
+            // The master decides about workers.
+            Self::Server(_) if peer != MASTER => return,
+            Self::Server(_) | Self::Worker(_) => None,
         };
-        if needed {
-            self.failed_mut().get_or_insert(Failed::PeerClosed { peer });
+        if self.needs(peer) {
+            let name = self.setup().node_name(peer);
+            let failed = Failed::PeerLost { peer, name, why, seconds: since.as_secs(), kept };
+            self.failed_mut().get_or_insert(failed);
+        }
+    }
+
+    /// Whether this node waits for a peer if it is lost.
+    pub fn needs(&self, peer: NodeId) -> bool {
+        match self {
+            Self::Master(master) => master.needs(peer),
+            Self::Server(server) => !server.is_finished(),
+            Self::Worker(worker) => !worker.is_finished(),
         }
     }
 

@@ -1,6 +1,5 @@
 //! Runs a role over a transport, on the calling thread.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -14,7 +13,9 @@ use lda_transport::{DisconnectReason, NodeId, ReceiveError, Time, Transport, loc
 use thiserror::Error;
 
 use super::control::Control;
-use super::{Documents, Failed, MASTER, PATIENCE, Port, Role, Setup, SnapshotWriter};
+use super::{
+    Documents, Failed, MASTER, PATIENCE, Patience, Peers, Port, Role, Setup, SnapshotWriter,
+};
 use crate::storage::Storage;
 
 /// Bytes of requests from all peers together that a node holds at most, except one request from
@@ -22,8 +23,10 @@ use crate::storage::Storage;
 pub const MAX_HELD_BYTES: u64 = 256 << 20;
 /// Time in which the transport may deliver the last replies.
 const LAST: Duration = Duration::from_secs(10);
-/// Interval at which a node checks whether it has to stop.
+/// Interval at which a node checks whether it has to stop, and for how long peers are lost.
 const LOOK: Duration = Duration::from_millis(250);
+/// Time in which a lost master may return to release a node that has to stop.
+const ALONE: Duration = Duration::from_secs(5);
 
 /// Why a node ended before the run was over.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -35,6 +38,13 @@ pub enum RunError {
     /// The transport has failed.
     #[error(transparent)]
     Transport(#[from] ReceiveError),
+    /// The node was stopped while it was not connected to the master. The run continues from its
+    /// last checkpoint when the node is started again.
+    #[error("stopped without the master, {}", if *met { "whose connection is lost: the run continues from its last checkpoint when this node returns" } else { "which has not connected" })]
+    StoppedAlone {
+        /// Whether it was connected before.
+        met: bool,
+    },
     /// The node was stopped before the last epoch. A run that is started again goes on from there.
     #[error("stopped: a new start continues from {}", if *kept == 0 { "the initial topics".to_owned() } else { format!("the topics of epoch {kept}") })]
     Stopped {
@@ -45,17 +55,19 @@ pub enum RunError {
 }
 
 /// Runs a node until the run is finished, and returns its role: the master has C_k, a server its
-/// rows, a worker the topics of its documents. `watch` is called after every event, and may take
-/// the master's [reports](super::Master::report).
+/// rows, a worker the topics of its documents. `watch` is called after every event, and every 250 ms
+/// while a peer is lost. It may take the master's [reports](super::Master::report), and report the
+/// peers that this node waits for.
 ///
 /// Sampling runs on this thread, between messages. To use several threads, run several nodes, each
 /// with shards of its own.
 ///
-/// A node that has closed may come back, and the run continues; if it does not within `patience`,
-/// the run ends.
+/// A peer that is lost may come back, and the run continues; if it does not within `patience`, the
+/// run ends.
 ///
 /// Once `stop` is true the node [stops](Role::stop) as soon as the current epoch is completed and
-/// its topics are written.
+/// its topics are written. Without a connection to the master it stops at once if the master has
+/// never been connected, and otherwise after 5 s.
 ///
 /// # Errors
 /// [`RunError`]. The transport is closed then too.
@@ -63,9 +75,9 @@ pub fn run<T: TopicIndex, D: Documents>(
     mut role: Role<T, D>,
     transport: &mut dyn Transport,
     config: Config,
-    patience: Duration,
+    patience: Patience,
     stop: Option<&AtomicBool>,
-    watch: &mut dyn FnMut(&mut Role<T, D>),
+    watch: &mut dyn FnMut(&mut Role<T, D>, &Peers),
 ) -> Result<Role<T, D>, RunError> {
     run_role(&mut role, transport, config, patience, stop, watch).map(|()| role)
 }
@@ -75,9 +87,9 @@ fn run_role<T: TopicIndex, D: Documents>(
     role: &mut Role<T, D>,
     transport: &mut dyn Transport,
     config: Config,
-    patience: Duration,
+    patience: Patience,
     stop: Option<&AtomicBool>,
-    watch: &mut dyn FnMut(&mut Role<T, D>),
+    watch: &mut dyn FnMut(&mut Role<T, D>, &Peers),
 ) -> Result<(), RunError> {
     let transport = CloseOnDrop(transport);
     drive(role, transport.0, config, patience, stop, watch)
@@ -196,7 +208,9 @@ pub(crate) fn run_threads<T: TopicIndex, D: Documents + Clone + Send + Sync>(
         let (number, configuration) = (role.number(), setup.fingerprint());
         let identity = Identity { incarnation: 1, role: number, run: 1, configuration };
         let config = self::config(setup, identity);
-        let ended = run_role(&mut role, transport, config, Duration::ZERO, stop, watch);
+        let patience = Patience::default();
+        let watch = &mut |role: &mut Role<T, D>, _: &Peers| watch(role);
+        let ended = run_role(&mut role, transport, config, patience, stop, watch);
         (role, ended)
     };
     Ok(thread::scope(|scope| {
@@ -224,7 +238,7 @@ pub(crate) fn roles<T: TopicIndex, D>(
 ) -> Result<Vec<Role<T, D>>, RunError> {
     // A node that ended because another one had is not the cause.
     let is_cause = |error: &RunError| {
-        !matches!(error, RunError::Role(Failed::PeerClosed { .. } | Failed::PeerFailed { .. }))
+        !matches!(error, RunError::Role(Failed::PeerLost { .. } | Failed::PeerFailed { .. }))
     };
     let errors =
         || ended.iter().filter_map(|(_, ended)| ended.as_ref().err()).filter(|&e| fails(e));
@@ -239,20 +253,19 @@ fn drive<T: TopicIndex, D: Documents>(
     role: &mut Role<T, D>,
     transport: &mut dyn Transport,
     config: Config,
-    patience: Duration,
-    mut stop: Option<&AtomicBool>,
-    watch: &mut dyn FnMut(&mut Role<T, D>),
+    patience: Patience,
+    stop: Option<&AtomicBool>,
+    watch: &mut dyn FnMut(&mut Role<T, D>, &Peers),
 ) -> Result<(), RunError> {
+    let this = transport.id();
     let mut driver = Driver::new(transport, config);
-    let mut node = RoleNode::new(role, patience);
+    let peers = Peers::new(role.setup(), this, patience, driver.now());
+    let mut node = RoleNode { role, peers, stop, stopped: None, ends_by: None };
     driver.start(&mut node);
     loop {
-        node.drop_closed_peers(driver.now());
-        if stop.take_if(|stop| stop.load(Ordering::Relaxed)).is_some() {
-            node.role.stop(&mut driver.context());
-        }
+        node.look(&mut driver);
         driver.flush(&mut node);
-        watch(node.role);
+        watch(node.role, &node.peers);
         match node.progress(&mut driver)? {
             Progress::Running => {}
             // The report to the master has to be sent first.
@@ -262,11 +275,7 @@ fn drive<T: TopicIndex, D: Documents>(
         // Requests have been sent by now, so peers work while this node does. Messages that result
         // from this work are sent after those that have arrived meanwhile are handled.
         let worked = node.role.work(&mut driver.context());
-        let until = match stop {
-            _ if worked => Time::ZERO,
-            Some(_) => node.next_deadline().min(driver.now() + LOOK),
-            None => node.next_deadline(),
-        };
+        let until = if worked { Time::ZERO } else { node.next_look(driver.now()) };
         let waited = driver.wait(&mut node, until)?;
         node.role.waited(waited);
     }
@@ -280,16 +289,16 @@ enum Progress {
     Finished,
 }
 
-/// A role as the program of a [`Driver`], with the deadlines of peers that have closed.
+/// A role as the program of a [`Driver`], with its connections.
 struct RoleNode<'a, T: TopicIndex, D> {
     role: &'a mut Role<T, D>,
-    /// Time within which a peer that has closed must return.
-    patience: Duration,
-    /// Peers that have closed, and the time at which each is given up.
-    closed: BTreeMap<NodeId, Time>,
-    is_master_connected: bool,
-    /// Time by which a node whose role has failed ends.
-    failed_until: Option<Time>,
+    peers: Peers,
+    /// Whether the node has to stop.
+    stop: Option<&'a AtomicBool>,
+    /// Time at which it was stopped.
+    stopped: Option<Time>,
+    /// Time by which a node ends whose role has ended.
+    ends_by: Option<Time>,
 }
 
 impl<T: TopicIndex, D: Documents> Program for RoleNode<'_, T, D> {
@@ -302,66 +311,82 @@ impl<T: TopicIndex, D: Documents> Program for RoleNode<'_, T, D> {
     }
 
     fn connected(&mut self, peer: NodeId, _: &mut Context<'_>) {
-        self.closed.remove(&peer);
-        self.is_master_connected |= peer == MASTER;
+        self.peers.connect(peer);
     }
 
     fn disconnected(&mut self, peer: NodeId, reason: &DisconnectReason, cx: &mut Context<'_>) {
-        if *reason == DisconnectReason::Closed {
-            self.closed.insert(peer, cx.now() + self.patience);
-            self.is_master_connected &= peer != MASTER;
-        }
+        self.peers.disconnect(peer, reason, cx.now());
     }
 }
 
-impl<'a, T: TopicIndex, D: Documents> RoleNode<'a, T, D> {
-    fn new(role: &'a mut Role<T, D>, patience: Duration) -> Self {
-        let closed = BTreeMap::new();
-        Self { role, patience, closed, is_master_connected: true, failed_until: None }
-    }
-
-    /// Gives up the peers that have closed and did not return in time.
-    fn drop_closed_peers(&mut self, now: Time) {
-        let role = &mut *self.role;
-        self.closed.retain(|&peer, until| {
-            let waits = now < *until;
-            if !waits {
-                role.closed(peer);
-            }
-            waits
-        });
+impl<T: TopicIndex, D: Documents> RoleNode<'_, T, D> {
+    /// Gives up lost peers whose time is over, and stops the role if it has to.
+    fn look(&mut self, driver: &mut Driver<&mut dyn Transport>) {
+        let now = driver.now();
+        self.peers.update(now, |peer| self.role.needs(peer));
+        let given_up: Vec<_> = self.peers.given_up().collect();
+        for lost in given_up {
+            self.role.give_up(lost, &mut driver.context());
+        }
+        if self.stopped.is_none() && self.stop.is_some_and(|stop| stop.load(Ordering::Relaxed)) {
+            self.stopped = Some(now);
+            self.role.stop(&mut driver.context());
+        }
     }
 
     /// Next time at which the node acts even if nothing arrives.
-    fn next_deadline(&self) -> Time {
-        self.closed.values().copied().chain(self.failed_until).min().unwrap_or(Time::NEVER)
+    fn next_look(&self, now: Time) -> Time {
+        let looks = self.stop.is_some() || self.peers.lost().next().is_some();
+        let next = if looks { now + LOOK } else { Time::NEVER };
+        self.ends_by.map_or(next, |until| next.min(until))
+    }
+
+    /// Fails if the node has to stop and cannot ask the master to release it.
+    fn check_stopped(&self, now: Time) -> Result<(), RunError> {
+        let Some(stopped) = self.stopped else { return Ok(()) };
+        let (is_connected, met) = self.peers.master();
+        let waits = met && now < stopped + ALONE;
+        let is_alone = !is_connected && !matches!(self.role, Role::Master(_));
+        if is_alone && !waits && !self.role.is_finished() {
+            return Err(RunError::StoppedAlone { met });
+        }
+        Ok(())
     }
 
     /// Decides whether the node has ended. A node that has failed first reports why to the master.
     fn progress(&mut self, driver: &mut Driver<&mut dyn Transport>) -> Result<Progress, RunError> {
         let is_idle = driver.endpoint().is_idle();
+        let (is_master_connected, _) = self.peers.master();
         if let Some(failed) = self.role.failed() {
-            return match self.failed_until {
-                None if self.is_master_connected && !matches!(self.role, Role::Master(_)) => {
-                    self.failed_until = Some(driver.now() + LAST);
+            return match self.ends_by {
+                None if is_master_connected && !matches!(self.role, Role::Master(_)) => {
+                    self.ends_by = Some(driver.now() + LAST);
                     let why = Control::Failed { why: failed.to_string() }.encode(1, 1);
                     let message = MessageBuf::from(&why[..]);
                     // If it is overloaded, the master has received more than one report already.
                     let _ = driver.context().ask(MASTER, RequestKind::Push, message);
                     Ok(Progress::Reporting)
                 }
-                Some(until) if driver.now() < until && self.is_master_connected && !is_idle => {
+                Some(until) if driver.now() < until && is_master_connected && !is_idle => {
                     Ok(Progress::Running)
                 }
                 _ => Err(failed.clone().into()),
             };
         }
-        if self.role.is_finished() && is_idle {
+        if self.role.is_finished() {
+            // Peers that are lost do not acknowledge their last messages.
+            let ends_by = *self.ends_by.get_or_insert(driver.now() + LAST);
+            if !is_idle && driver.now() < ends_by {
+                return Ok(Progress::Running);
+            }
             return match self.role.stopped() {
                 None => Ok(Progress::Finished),
                 Some(kept) => Err(RunError::Stopped { kept }),
             };
         }
+        // A node that was released may be part of the next attempt.
+        self.ends_by = None;
+        self.check_stopped(driver.now())?;
         Ok(Progress::Running)
     }
 }

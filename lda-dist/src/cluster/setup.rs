@@ -234,6 +234,16 @@ impl Setup {
         NodeId(1 + self.options.servers + worker)
     }
 
+    /// Role of a node and its index among the nodes of this role, such as `worker 2`.
+    pub fn node_name(&self, node: NodeId) -> String {
+        let servers = self.options.servers;
+        match node.0 {
+            0 => "master".to_owned(),
+            server if server <= servers => format!("server {}", server - 1),
+            worker => format!("worker {}", worker - 1 - servers),
+        }
+    }
+
     /// Inputs that all trips of partitions share.
     pub(super) fn trip<'a>(&'a self, placement: &'a Placement) -> TripContext<'a> {
         TripContext { spec: &self.spec, options: &self.options, placement }

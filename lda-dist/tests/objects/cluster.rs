@@ -4,7 +4,9 @@ use std::thread;
 
 use lda_core::Corpus;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_dist::cluster::{self, CollectedCounts, Role, Setup, SnapshotWriter, run_local};
+use lda_dist::cluster::{
+    self, CollectedCounts, Patience, Peers, Role, Setup, SnapshotWriter, run_local,
+};
 use lda_dist::config::Options;
 use lda_dist::documents::{InMemory, StoredDocuments, store};
 use lda_dist::snapshot::{LATEST, encode_latest};
@@ -54,7 +56,7 @@ fn run(setup: &Setup, server: &Server) -> Ended {
             Role::<u16, _>::new(setup.clone(), transport.id(), documents, Some(snapshot_writer));
         let configuration = setup.fingerprint();
         let identity = Identity { incarnation: 1, role: role.number(), run: 1, configuration };
-        let watch = &mut |role: &mut Role<u16, _>| match role {
+        let watch = &mut |role: &mut Role<u16, _>, _: &Peers| match role {
             Role::Worker(worker) => troubles.extend(worker.trouble()),
             Role::Master(master) => {
                 epochs.extend(std::iter::from_fn(|| master.report()).map(|report| report.epoch));
@@ -62,7 +64,7 @@ fn run(setup: &Setup, server: &Server) -> Ended {
             Role::Server(_) => {}
         };
         let config = cluster::config(setup, identity);
-        let ended = cluster::run(role, &mut transport, config, Duration::ZERO, None, watch);
+        let ended = cluster::run(role, &mut transport, config, Patience::default(), None, watch);
         let counts = match ended.unwrap() {
             Role::Master(master) => master.counts().cloned(),
             _ => None,

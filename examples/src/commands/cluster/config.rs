@@ -3,7 +3,8 @@
 //! ```toml
 //! documents = "nips"            # from `lda cluster cut`: a directory, or s3://bucket/nips
 //! run = "nips-2"                # nodes of other runs are rejected
-//! patience = 60.0               # seconds to wait for the restart of a node
+//! patience = 60.0               # seconds to wait for a node that is lost; default: 60, but none
+//!                               # for one that has ended
 //!
 //! [training]                    # options of `lda cluster local`
 //! topics = 1000
@@ -37,6 +38,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use lda_dist::cluster::Patience;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -112,9 +114,8 @@ pub struct Config {
     /// Name of the run; nodes of other runs are rejected.
     #[serde(default)]
     pub run: String,
-    /// Seconds to wait for the restart of a node.
-    #[serde(default)]
-    pub patience: f64,
+    /// Seconds to wait for a node that is lost.
+    pub patience: Option<f64>,
     /// Model and division of the work.
     #[serde(default)]
     pub training: Training,
@@ -229,6 +230,12 @@ pub struct Tls {
 }
 
 impl Config {
+    /// Time to wait for a lost node.
+    pub fn patience(&self) -> Patience {
+        let given = self.patience.map(Duration::try_from_secs_f64);
+        given.and_then(Result::ok).map_or_else(Patience::default, Patience::new)
+    }
+
     /// Reads a configuration; relative paths start at the directory of the file.
     ///
     /// # Errors
@@ -243,8 +250,10 @@ impl Config {
         let text = read().map_err(|error| ConfigError::Read { path: path.to_owned(), error })?;
         let mut config: Self = toml::from_str(&text)
             .map_err(|error| ConfigError::Parse { path: path.to_owned(), error: error.into() })?;
-        if Duration::try_from_secs_f64(config.patience).is_err() {
-            return Err(ConfigError::Patience { path: path.to_owned(), found: config.patience });
+        if let Some(found) = config.patience
+            && Duration::try_from_secs_f64(found).is_err()
+        {
+            return Err(ConfigError::Patience { path: path.to_owned(), found });
         }
         let base = path.parent().unwrap_or(Path::new(""));
         config.snapshots = config.snapshots.map(|Snapshots { directory, every }| Snapshots {

@@ -121,9 +121,11 @@ impl ClusterError {
             | Self::Storage(StorageError::Url { .. })
             | Self::Stored { error: StoredError::Cut(_), .. }
             | Self::Run(RunError::Role(Failed::InvalidConfig(_))) => 2,
-            Self::Run(RunError::Transport(_) | RunError::Stopped { .. }) => AGAIN,
+            Self::Run(
+                RunError::Transport(_) | RunError::Stopped { .. } | RunError::StoppedAlone { .. },
+            ) => AGAIN,
             Self::Run(RunError::Role(
-                Failed::PeerClosed { .. }
+                Failed::PeerLost { .. }
                 | Failed::PeerFailed { .. }
                 | Failed::Unknown { .. }
                 | Failed::Attempts { .. },

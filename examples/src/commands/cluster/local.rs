@@ -75,7 +75,7 @@ fn train<T: TopicIndex>(
     stop: Option<&AtomicBool>,
     monitor: &mut Monitor<'_>,
 ) -> Result<Option<Results>, ClusterError> {
-    let watch = |master: &mut Role<T, InMemory>| monitor.poll(master);
+    let watch = |master: &mut Role<T, InMemory>| monitor.poll(master, None);
     let nodes = run_local(setup, documents, storage, stop, watch)?;
     Ok(nodes.first().and_then(Results::of))
 }

@@ -16,6 +16,7 @@ mod cut;
 mod error;
 mod local;
 mod log;
+mod loss_notes;
 mod monitor;
 mod node;
 mod nodes;

@@ -4,11 +4,12 @@ use std::path::Path;
 
 use lda_core::corpus::Vocabulary;
 use lda_core::counts::TopicIndex;
-use lda_dist::cluster::{Documents, EpochTimer, Report, Role, Setup};
+use lda_dist::cluster::{Documents, EpochTimer, Peers, Report, Role, Setup};
 use lda_examples::program::ProgramArgs;
 
 use crate::commands::cluster::error::ClusterError;
 use crate::commands::cluster::log::Log;
+use crate::commands::cluster::loss_notes::LossNotes;
 use crate::commands::cluster::progress::Progress;
 use crate::commands::cluster::role::{NodeName, RoleName};
 #[cfg(feature = "status")]
@@ -21,6 +22,7 @@ pub struct Monitor<'a> {
     /// Only at the master.
     progress: Option<Progress<'a>>,
     log: Option<Log>,
+    loss_notes: LossNotes,
     timer: EpochTimer,
     /// Vocabulary, and number of topics to show.
     #[cfg(feature = "status")]
@@ -54,6 +56,7 @@ impl<'a> Monitor<'a> {
             status: Self::listen(program, setup, node, tokens, address)?,
             progress: is_master.then(|| Progress::new(program, setup, tokens)),
             log: log.filter(|_| is_master).map(open).transpose()?,
+            loss_notes: LossNotes::default(),
             timer: EpochTimer::default(),
             #[cfg(feature = "status")]
             names: (None, 0),
@@ -110,8 +113,12 @@ impl<'a> Monitor<'a> {
         }
     }
 
-    /// Polls the node for reports and errors.
-    pub fn poll<T: TopicIndex, D: Documents>(&mut self, role: &mut Role<T, D>) {
+    /// Polls the node for reports, errors and, if it has a process of its own, lost peers.
+    pub fn poll<T: TopicIndex, D: Documents>(
+        &mut self,
+        role: &mut Role<T, D>,
+        peers: Option<&Peers>,
+    ) {
         let trouble = match role {
             Role::Master(master) => {
                 while let Some(report) = master.report() {
@@ -131,9 +138,16 @@ impl<'a> Monitor<'a> {
             let note = format!("a checkpoint is not written, the run continues: {trouble}");
             self.program.note(&note);
         }
+        let lost: Vec<_> = peers.iter().flat_map(|peers| peers.lost()).collect();
+        for line in self.loss_notes.lines(role.setup(), &lost) {
+            self.program.note(&line);
+        }
         #[cfg(feature = "status")]
         if let Some(status) = self.status.as_ref().filter(|status| status.is_due()) {
             status.update(role.state());
+            if let Some(peers) = peers {
+                status.set_peers(role.setup(), peers, &lost);
+            }
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use lda_core::container::checksum;
 use lda_core::counts::TopicIndex;
-use lda_dist::cluster::{self, Failed, Role, RunError, Setup, SnapshotWriter};
+use lda_dist::cluster::{self, Failed, Peers, Role, RunError, Setup, SnapshotWriter};
 use lda_dist::documents::StoredDocuments;
 use lda_dist::locality::{assign, near_tokens};
 use lda_dist::storage::Storage;
@@ -111,8 +111,8 @@ fn train<T: TopicIndex>(
         run: u128::from(checksum(config.run.as_bytes())),
         configuration: setup.fingerprint(),
     };
-    let mut watch = |role: &mut Role<T, Documents>| monitor.poll(role);
-    let patience = Duration::try_from_secs_f64(config.patience).unwrap_or_default();
+    let mut watch = |role: &mut Role<T, Documents>, peers: &Peers| monitor.poll(role, Some(peers));
+    let patience = config.patience();
     let endpoint = cluster::config(setup, identity);
     let ended = cluster::run(role, transport, endpoint, patience, Some(stop), &mut watch)?;
     Ok(Results::of(&ended))

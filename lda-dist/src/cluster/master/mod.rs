@@ -128,6 +128,30 @@ impl Master {
         matches!(self.step, Step::Finishing(_) | Step::Finished)
     }
 
+    /// Whether the run cannot go on, or not end, without this node.
+    pub(super) fn needs(&self, peer: NodeId) -> bool {
+        match self.step {
+            Step::Finishing(_) => self.requests.awaits(peer),
+            Step::Finished => false,
+            _ => true,
+        }
+    }
+
+    /// Ends the run without the acknowledgement of a node that is lost.
+    pub(super) fn finish_without(&mut self, peer: NodeId, port: &mut dyn Port) {
+        if let Step::Finishing(left) = self.step
+            && self.requests.awaits(peer)
+        {
+            self.requests.give_up(port, peer);
+            self.note_finished(left);
+        }
+    }
+
+    /// A node has acknowledged the end of the run, of those that had to.
+    fn note_finished(&mut self, left: u32) {
+        self.step = if left == 1 { Step::Finished } else { Step::Finishing(left - 1) };
+    }
+
     /// The oldest open round. Before the first round and after a restart its number is [`JOINING`].
     pub fn round(&self) -> Round {
         self.rounds.oldest
@@ -147,6 +171,11 @@ impl Master {
             Step::Finishing(_) => Phase::Finishing,
             Step::Finished => Phase::Finished,
         }
+    }
+
+    /// Last epoch from which a restart continues: all workers have written its topics. 0 if none.
+    pub fn kept(&self) -> u32 {
+        self.checkpoint.epoch()
     }
 
     /// C_k after the last round that has ended.
@@ -433,7 +462,7 @@ impl Master {
                 }
             }
             (RequestPurpose::Finish, Step::Finishing(left)) => {
-                self.step = if left == 1 { Step::Finished } else { Step::Finishing(left - 1) };
+                self.note_finished(left);
             }
             // A worker has received a message.
             _ => {}

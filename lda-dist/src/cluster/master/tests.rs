@@ -107,3 +107,26 @@ fn a_kept_epoch_in_a_reply_is_not_in_the_future() {
         assert_eq!(ended.is_ok(), is_legal, "{reply:?}: {ended:?}");
     }
 }
+
+/// Otherwise the model would not be written because a worker died after the last round.
+#[test]
+fn the_run_ends_without_a_node_that_is_lost_after_the_last_round() {
+    let mut asked = Recorder::default();
+    let mut master = master(&mut asked);
+    assert!(master.needs(WORKER) && master.needs(SERVER));
+    master.finish_without(WORKER, &mut asked);
+    assert_eq!(master.step, Step::Working, "the run is not over");
+    master.finish(&mut asked);
+    let of_worker = *asked.0.last().unwrap();
+    assert_eq!((of_worker.peer, master.step), (WORKER, Step::Finishing(2)));
+    master.finish_without(WORKER, &mut asked);
+    assert_eq!(master.step, Step::Finishing(1));
+    // It is given up once, whatever arrives later.
+    master.finish_without(WORKER, &mut asked);
+    let outcome = Outcome::Done(Vec::new().into());
+    master.act(Action::Completed { request: of_worker, outcome }, &mut asked).unwrap();
+    assert_eq!(master.step, Step::Finishing(1));
+    assert!(master.needs(SERVER) && !master.needs(WORKER));
+    master.finish_without(SERVER, &mut asked);
+    assert!(master.is_finished() && !master.needs(SERVER));
+}

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use lda_dist::cluster::{NodeState, NonZeros, Report, Waited};
+use lda_dist::cluster::{NodeState, NonZeros, Peers, Report, Waited};
 use lda_dist::spec::JOINING;
 use lda_examples::metrics::MetricSet;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -23,6 +23,8 @@ pub struct Metrics {
     attempt: Gauge,
     memory: Gauge,
     resident: Gauge,
+    peers: Gauge,
+    peers_up: Gauge,
     waited: Family<For, Seconds>,
     /// Only at the master.
     run: Option<RunMetrics>,
@@ -64,6 +66,8 @@ impl Metrics {
             round: set.add("round", "Current round of the epoch, from 0"),
             attempt: set.add("attempt", "Number of restarts of the run, plus 1"),
             resident: set.add_in(Unit::Bytes, "resident_memory", "Resident memory of the process"),
+            peers: set.add("peers", "Nodes that this one needs a connection to"),
+            peers_up: set.add("peers_up", "Nodes of these that are connected"),
             memory: match role {
                 "master" => Gauge::default(),
                 _ => set.add_in(
@@ -93,6 +97,12 @@ impl Metrics {
         self.attempt.set(round.attempt.into());
         self.memory.set(state.memory as i64);
         self.set_waited(&state.waited);
+    }
+
+    /// Updates the connections of the node.
+    pub fn set_peers(&self, peers: &Peers) {
+        self.peers.set(peers.expected() as i64);
+        self.peers_up.set(peers.connected() as i64);
     }
 
     fn set_waited(&self, waited: &Waited) {

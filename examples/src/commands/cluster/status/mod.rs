@@ -17,7 +17,7 @@ use axum::http::header;
 use axum::response::{Html, IntoResponse};
 use axum::routing::get;
 use lda_core::corpus::Vocabulary;
-use lda_dist::cluster::{NodeState, NonZeros, Report, Setup, Topics};
+use lda_dist::cluster::{LostPeer, NodeState, NonZeros, Peers, Report, Setup, Topics};
 use lda_dist::spec::JOINING;
 use lda_examples::metrics::MEDIA_TYPE;
 use lda_examples::table;
@@ -27,9 +27,10 @@ use crate::commands::cluster::role::NodeName;
 use metrics::Metrics;
 
 const PAGE: &str = include_str!("page.html");
-/// No scripts or styles but the page's own.
-const POLICY: &str =
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; connect-src 'self'";
+const SCRIPT: &str = include_str!("page.js");
+const STYLE: &str = include_str!("page.css");
+/// No scripts or styles but those of this server.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'";
 /// Maximum number of epochs of the page; above it every second one is dropped.
 const MOST: usize = 2048;
 /// Minimum time between two updates of the state.
@@ -70,8 +71,27 @@ struct Progress {
     begun: Instant,
     updated: Option<Instant>,
     state: Option<NodeState>,
+    peers: Connections,
     epochs: Vec<Epoch>,
     topics: Option<Table>,
+}
+
+/// Connections of the node.
+#[derive(Clone, Debug, Default, Serialize)]
+struct Connections {
+    up: usize,
+    needed: usize,
+    /// Peers that the node waits for.
+    lost: Vec<Lost>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Lost {
+    node: String,
+    why: String,
+    /// Time without the node, and until it is given up, in seconds.
+    seconds: u64,
+    left: u64,
 }
 
 /// Report of an epoch; only at the master.
@@ -133,6 +153,7 @@ struct Document<'a> {
     epoch: Option<u32>,
     round: Option<u16>,
     memory: u64,
+    peers: &'a Connections,
     epochs: &'a [Epoch],
     topics: Option<&'a Table>,
 }
@@ -158,6 +179,7 @@ impl Status {
             begun: Instant::now(),
             updated: None,
             state: None,
+            peers: Connections::default(),
             epochs: Vec::new(),
             topics: None,
         };
@@ -182,6 +204,8 @@ impl Status {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let routes = Router::new()
             .route("/", get(page))
+            .route("/page.js", get(|| text("text/javascript", SCRIPT)))
+            .route("/page.css", get(|| text("text/css", STYLE)))
             .route("/status.json", get(document))
             .route("/metrics", get(figures))
             .route("/healthz", get(|| async { "ok\n" }))
@@ -208,6 +232,20 @@ impl Status {
             progress.updated = Some(Instant::now());
             progress.state = Some(state);
         });
+    }
+
+    /// Updates the connections of the node.
+    pub fn set_peers(&self, setup: &Setup, peers: &Peers, lost: &[LostPeer]) {
+        self.0.metrics.set_peers(peers);
+        let described = |lost: &LostPeer| Lost {
+            node: setup.node_name(lost.peer),
+            why: lost.why.to_string(),
+            seconds: lost.since.as_secs(),
+            left: lost.left.as_secs(),
+        };
+        let lost = lost.iter().map(described).collect();
+        let connections = Connections { up: peers.connected(), needed: peers.expected(), lost };
+        self.progress(|progress| progress.peers = connections);
     }
 
     /// Adds the master's report of an epoch.
@@ -280,6 +318,11 @@ async fn page() -> impl IntoResponse {
     ([(header::CONTENT_SECURITY_POLICY, POLICY)], Html(PAGE))
 }
 
+/// A text with its media type, which browsers must not guess.
+async fn text(media_type: &'static str, text: &'static str) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, media_type), (header::X_CONTENT_TYPE_OPTIONS, "nosniff")], text)
+}
+
 async fn document(State(status): State<Status>) -> impl IntoResponse {
     let text = status.progress(|progress| {
         let round = progress.state.map(|state| state.round);
@@ -289,6 +332,7 @@ async fn document(State(status): State<Status>) -> impl IntoResponse {
             epoch: on.map(|round| round.epoch),
             round: on.map(|round| round.number),
             memory: progress.state.map_or(0, |state| state.memory),
+            peers: &progress.peers,
             epochs: &progress.epochs,
             topics: progress.topics.as_ref(),
         })
@@ -364,7 +408,13 @@ mod tests {
         let largest = serde_json::json!([{ "topic": 1, "share": 0.75, "words": ["#7", "#8"] }]);
         assert_eq!((&found["topics"]["epoch"], &found["topics"]["largest"]), (&2.into(), &largest));
         assert_eq!(found["memory"], 77);
-        assert!(ask(address, "/").contains("<title>"));
+        let page = ask(address, "/");
+        assert!(page.contains("<title>") && !page.contains("unsafe-inline"), "{page}");
+        for (name, media_type) in [("page.js", "text/javascript"), ("page.css", "text/css")] {
+            assert!(page.contains(&format!("=\"{name}\"")), "{page}");
+            let file = ask(address, &format!("/{name}"));
+            assert!(file.starts_with("HTTP/1.1 200") && file.contains(media_type), "{file}");
+        }
         assert!(ask(address, "/healthz").ends_with("ok\n"));
         assert!(ask(address, "/nothing").starts_with("HTTP/1.1 404"));
         let figures = ask(address, "/metrics");

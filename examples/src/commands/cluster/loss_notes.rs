@@ -1,0 +1,156 @@
+//! Lines of the log about peers that a node waits for.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lda_dist::cluster::{Loss, LostPeer, Setup};
+use lda_transport::NodeId;
+
+/// Time after which a node that has not connected yet is reported: nodes do not start together.
+const STARTING: Duration = Duration::from_secs(5);
+/// The same for a connection that was lost. Nodes learn the end of a run within it.
+const LOST: Duration = Duration::from_secs(1);
+/// Time after which a line is repeated.
+const REPEAT: Duration = Duration::from_secs(10);
+/// Maximum number of nodes that have a line at the same time.
+const MOST: usize = 4;
+
+/// The lost peers that were reported.
+#[derive(Debug, Default)]
+pub struct LossNotes {
+    reported: BTreeMap<NodeId, Reported>,
+}
+
+#[derive(Debug)]
+struct Reported {
+    was_connected: bool,
+    /// Time without the peer.
+    since: Duration,
+    /// Time without the peer at which the next line is due.
+    next: Duration,
+}
+
+impl LossNotes {
+    /// Lines that are due now, of all peers that are lost now.
+    pub fn lines(&mut self, setup: &Setup, lost: &[LostPeer]) -> Vec<String> {
+        let mut lines = Vec::new();
+        let is_lost = |peer| lost.iter().any(|lost| lost.peer == peer);
+        self.reported.retain(|&peer, reported| {
+            if !is_lost(peer) {
+                let (name, seconds) = (setup.node_name(peer), reported.since.as_secs());
+                let is_back = if reported.was_connected { "is back" } else { "has connected" };
+                lines.push(format!("{name} {is_back} after {seconds} s"));
+            }
+            is_lost(peer)
+        });
+        let returned = lines.len();
+        for lost in lost {
+            if self.is_due(lost) {
+                lines.push(line(&setup.node_name(lost.peer), lost));
+            }
+        }
+        if lines.len() > returned + MOST {
+            let more = lines.len() - returned - MOST;
+            lines.truncate(returned + MOST);
+            lines.push(format!("and {more} more nodes; {} are lost", lost.len()));
+        }
+        lines
+    }
+
+    /// Whether a line about this peer is due, which is then noted as reported.
+    fn is_due(&mut self, lost: &LostPeer) -> bool {
+        let was_connected = lost.why != Loss::NotConnected;
+        let first = if was_connected { LOST } else { STARTING };
+        let reported = self.reported.get_mut(&lost.peer);
+        let due = match &reported {
+            // The peer has returned and was lost again.
+            Some(reported) if lost.since < reported.since => first,
+            Some(reported) => reported.next,
+            None => first,
+        };
+        let is_due = lost.since >= due;
+        if is_due {
+            let (since, next) = (lost.since, lost.since + REPEAT);
+            self.reported.insert(lost.peer, Reported { was_connected, since, next });
+        } else if let Some(reported) = reported {
+            reported.since = lost.since;
+        }
+        is_due
+    }
+}
+
+fn line(name: &str, lost: &LostPeer) -> String {
+    let LostPeer { why, since, left, .. } = lost;
+    let seconds = since.as_secs();
+    let left = match left.as_secs() {
+        0 => "now".to_owned(),
+        left => format!("in {left} s"),
+    };
+    let returns = if *why == Loss::NotConnected { "connect" } else { "return" };
+    format!("{name} {why}, for {seconds} s: the run ends {left} if it does not {returns}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::cluster::training::{Extent, Training};
+
+    fn lost(peer: u32, why: Loss, since: u64) -> LostPeer {
+        LostPeer::new(NodeId(peer), why, Duration::from_secs(since), Duration::from_secs(30))
+    }
+
+    fn setup() -> Setup {
+        let extent = Extent { documents: 10, words: 10, fingerprint: 1 };
+        Training { workers: 9, ..Training::default() }.setup(None, extent).unwrap()
+    }
+
+    #[test]
+    fn a_lost_node_is_reported_once_then_every_ten_seconds_and_when_it_is_back() {
+        let (mut notes, setup) = (LossNotes::default(), setup());
+        let said = (0..25).flat_map(|since| notes.lines(&setup, &[lost(2, Loss::Closed, since)]));
+        let said: Vec<String> = said.collect();
+        assert_eq!(
+            said[0],
+            "worker 0 has ended, for 1 s: the run ends in 30 s if it does not return"
+        );
+        assert_eq!(said.len(), 3, "{said:?}");
+        assert!(said[1].contains("for 11 s") && said[2].contains("for 21 s"), "{said:?}");
+        assert_eq!(notes.lines(&setup, &[]), ["worker 0 is back after 24 s"]);
+        assert_eq!(notes.lines(&setup, &[]), [""; 0]);
+    }
+
+    #[test]
+    fn interruptions_of_less_than_a_second_are_not_reported() {
+        let (mut notes, setup) = (LossNotes::default(), setup());
+        for since in [0, 0, 0] {
+            let broken = lost(1, Loss::Broken("reset".to_owned()), since);
+            assert_eq!(notes.lines(&setup, &[broken]), [""; 0]);
+            assert_eq!(notes.lines(&setup, &[]), [""; 0]);
+        }
+    }
+
+    #[test]
+    fn a_node_that_is_lost_again_is_reported_again() {
+        let (mut notes, setup) = (LossNotes::default(), setup());
+        let lines = |notes: &mut LossNotes, since| {
+            notes.lines(&setup, &[lost(1, Loss::Broken("reset".to_owned()), since)])
+        };
+        assert_eq!(lines(&mut notes, 1).len(), 1);
+        assert_eq!(lines(&mut notes, 9).len(), 0);
+        assert_eq!(lines(&mut notes, 0).len(), 0, "it has returned between two looks");
+        let said = lines(&mut notes, 2);
+        let expected =
+            "server 0 is not reached: reset, for 2 s: the run ends in 30 s if it does not return";
+        assert_eq!(said, [expected]);
+    }
+
+    #[test]
+    fn many_nodes_have_few_lines() {
+        let (mut notes, setup) = (LossNotes::default(), setup());
+        let lost: Vec<_> = (1..=10).map(|peer| lost(peer, Loss::NotConnected, 5)).collect();
+        let said = notes.lines(&setup, &lost);
+        assert_eq!(said.len(), 5);
+        assert_eq!(said[4], "and 6 more nodes; 10 are lost");
+        assert_eq!(notes.lines(&setup, &[]).len(), 10, "they have connected");
+    }
+}
