@@ -9,7 +9,8 @@ tasks exchange their addresses through the barrier, and each node gets the list 
 run.toml and the paths in it under the same names, for instance on a shared file system. Build the program `lda` with
 `--features grpc`. It is sent to the executors (--cluster), or is installed there (--installed). With [grpc.tls] in
 run.toml, nodes authenticate each other by certificates for the host name of their executor. Roles are assigned to
-hosts only at the start, so give each host its own certificate under the same path.
+hosts only at the start, so give each host its own certificate under the same path, and `name = "{host}"` in [grpc.tls],
+since nodes may have the same host.
 
 The run needs 1 + servers + workers tasks at the same time: that many free cores (times spark.task.cpus), and dynamic
 allocation turned off, which Spark requires for barrier stages. The output of a node is in the standard error of its

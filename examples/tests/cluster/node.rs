@@ -6,19 +6,30 @@ use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 
 use super::*;
 
-/// Files of an authority, and of a certificate for the loopback address that the authority signed.
-pub fn certificates(scratch: &Scratch, authority: &str, name: &str) {
+/// Files of an authority, and of certificates that it signed: each with its subject alternative names.
+pub fn certificates(scratch: &Scratch, authority: &str, of: &[(&str, &[&str])]) {
     let mut params = CertificateParams::default();
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let own = KeyPair::generate().unwrap();
     fs::write(scratch.file(authority), params.self_signed(&own).unwrap().pem()).unwrap();
     let issuer = Issuer::new(params, own);
-    let pair = KeyPair::generate().unwrap();
-    let names = ["127.0.0.1", "10.78.0.1", "10.78.0.2"].map(str::to_owned);
-    let params = CertificateParams::new(names).unwrap();
-    let signed = params.signed_by(&pair, &issuer).unwrap();
-    fs::write(scratch.file(&format!("{name}.pem")), signed.pem()).unwrap();
-    fs::write(scratch.file(&format!("{name}.key")), pair.serialize_pem()).unwrap();
+    for (file, names) in of {
+        let pair = KeyPair::generate().unwrap();
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+        let signed = CertificateParams::new(names).unwrap().signed_by(&pair, &issuer).unwrap();
+        fs::write(scratch.file(&format!("{file}.pem")), signed.pem()).unwrap();
+        fs::write(scratch.file(&format!("{file}.key")), pair.serialize_pem()).unwrap();
+    }
+}
+
+/// The same for each node of a run, by its role and index.
+fn certificates_of_nodes(scratch: &Scratch, authority: &str, prefix: &str) {
+    let names = ALL.map(|(role, index)| format!("{role}-{index}"));
+    let files = names.each_ref().map(|name| format!("{prefix}{name}"));
+    let names = names.each_ref().map(|name| [&**name]);
+    let of: Vec<_> =
+        files.iter().map(|file| &**file).zip(names.iter().map(|names| &names[..])).collect();
+    certificates(scratch, authority, &of);
 }
 
 /// Loopback addresses that are not in use.
@@ -40,14 +51,16 @@ pub fn prepare_at(scratch: &Scratch, epochs: u32, more: &str, nodes: &[String]) 
     let cut =
         program(&["cut", path.to_str().unwrap(), "--out", out.to_str().unwrap(), "--shards", "4"]);
     assert!(cut.status.success());
-    certificates(scratch, "ca.pem", "node");
+    certificates_of_nodes(scratch, "ca.pem", "");
     let [master, server, first, second] = nodes else { panic!("four nodes") };
     let config = scratch.file("run.toml");
     let text = format!(
         "documents = \"shards\"\nrun = \"test\"\n{more}\n\
          [training]\ntopics = 4\nalpha = 0.5\nepochs = {epochs}\nworkers = 2\nsave = \"model.lda\"\n\
          [grpc]\nmaster = \"{master}\"\nservers = [\"{server}\"]\nworkers = [\"{first}\", \"{second}\"]\n\
-         [grpc.tls]\nauthority = \"ca.pem\"\ncertificate = \"node.pem\"\nkey = \"node.key\"\n"
+         [grpc.tls]\nauthority = \"ca.pem\"\n\
+         certificate = \"{{role}}-{{index}}.pem\"\nkey = \"{{role}}-{{index}}.key\"\n\
+         name = \"{{role}}-{{index}}\"\n"
     );
     fs::write(&config, text).unwrap();
     config
@@ -216,12 +229,12 @@ fn a_list_has_the_addresses_of_nodes() {
 fn a_node_exits_when_its_input_closes() {
     let scratch = Scratch::new("input");
     let config = prepare(&scratch, 30, "");
+    let others = || fs::read_dir(&scratch.0).unwrap().count();
+    let before = others();
     let mut master = Node::with(&config, "master", "0", &["--end-with-input"], Stdio::piped());
     let input = master.0.stdin.take().unwrap();
     let begun = Instant::now();
     // The temporary file of the model is next to its final path.
-    let others = || fs::read_dir(&scratch.0).unwrap().count();
-    let before = 6;
     while others() == before {
         assert!(begun.elapsed() < PATIENCE, "it does not begin");
         thread::sleep(Duration::from_millis(10));
@@ -435,15 +448,47 @@ fn a_terminated_node_writes_a_checkpoint_first() {
     assert!(is_that_of_one_process(&scratch, before + 50));
 }
 
+/// Otherwise the key of one node would be enough to take the place of all.
+#[test]
+fn a_node_with_the_certificate_of_another_is_rejected() {
+    let scratch = Scratch::new("role");
+    let config = prepare(&scratch, 30, "patience = 60.0");
+    let text = fs::read_to_string(&config).unwrap();
+    let stolen = scratch.file("stolen.toml");
+    fs::write(&stolen, text.replace("\"{role}-{index}.", "\"server-0.")).unwrap();
+    let mut nodes: Vec<_> =
+        ALL[..3].iter().map(|(role, index)| Node::start(&config, role, index)).collect();
+    let mut thief = Node::start(&stolen, "worker", "1");
+    thread::sleep(Duration::from_secs(3));
+    assert!(nodes.iter_mut().all(|node| node.0.try_wait().unwrap().is_none()), "the run waits");
+    thief.0.kill().unwrap();
+    thief.0.wait().unwrap();
+    nodes.push(Node::start(&config, "worker", "1"));
+    for (node, (role, _)) in nodes.into_iter().zip(ALL) {
+        let (status, said) = node.end();
+        assert_eq!(status, Some(0), "{role}: {said}");
+        if role == "master" {
+            assert!(said.contains("connection rejected") && said.contains("worker-1"), "{said}");
+        }
+    }
+    assert!(is_that_of_one_process(&scratch, 30));
+    // Without names, certificates of the same host do not tell nodes apart.
+    fs::write(&config, text.replace("name = ", "# name = ")).unwrap();
+    let (status, said) = Node::start(&config, "master", "0").end();
+    assert!(status == Some(2) && said.contains("have the host 127.0.0.1, so each could"), "{said}");
+}
+
 #[test]
 fn a_node_of_another_authority_is_rejected() {
     let scratch = Scratch::new("stranger");
     let config = prepare(&scratch, 30, "");
     let master = Node::start(&config, "master", "0");
-    certificates(&scratch, "other-ca.pem", "other");
+    certificates_of_nodes(&scratch, "other-ca.pem", "other-");
     let other = scratch.file("other.toml");
     let text = fs::read_to_string(&config).unwrap();
-    let text = text.replace("ca.pem", "other-ca.pem").replace("node.", "other.");
+    let text = text
+        .replace("\"ca.pem", "\"other-ca.pem")
+        .replace("\"{role}-{index}.", "\"other-{role}-{index}.");
     fs::write(&other, text).unwrap();
     let others = [("server", "0"), ("worker", "0"), ("worker", "1")]
         .map(|(role, index)| Node::start(&other, role, index));

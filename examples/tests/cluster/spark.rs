@@ -275,9 +275,9 @@ fn is_wanted(scratch: &Scratch, name: &str) -> bool {
 }
 
 fn nodes_are_tasks(spark: &Spark, scratch: &Scratch) {
-    node::certificates(scratch, "ca.pem", "node");
-    let tls =
-        "[grpc.tls]\nauthority = \"ca.pem\"\ncertificate = \"node.pem\"\nkey = \"node.key\"\n";
+    node::certificates(scratch, "ca.pem", &[("node", &["127.0.0.1"])]);
+    let tls = "[grpc.tls]\nauthority = \"ca.pem\"\ncertificate = \"node.pem\"\nkey = \"node.key\"\n\
+        name = \"{host}\"\n";
     let config = write_run(scratch, "tasks", 2, "30", tls);
     let (status, said) = spark.submit("launch.py", &["--config", &config, "--cluster", CLUSTER]);
     assert_eq!(status, Some(0), "{said}");

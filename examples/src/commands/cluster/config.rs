@@ -30,10 +30,12 @@
 //! authority = "ca.pem"
 //! certificate = "{role}-{index}.pem"
 //! key = "{role}-{index}.key"
+//! name = "{host}"               # name that the certificate of a node must have; default: its host
 //! ```
 //!
 //! Relative paths start at the directory of the file.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -100,6 +102,20 @@ pub enum ConfigError {
         /// Number of workers.
         expected: u32,
     },
+    /// Certificates do not tell two nodes apart.
+    #[error(
+        "{first} and {second} have the host {host}, so each could take the place of the other with a \
+         certificate of this name: give `name = \"{{role}}-{{index}}\"` in [grpc.tls] and certificates \
+         with these names, or `name = \"{{host}}\"` if all nodes trust each other"
+    )]
+    SharedHost {
+        /// Node with this host.
+        first: String,
+        /// Another one.
+        second: String,
+        /// Their host.
+        host: String,
+    },
     /// The master has no address.
     #[error("[grpc] has no address of the master: give `master`, or a list by --nodes")]
     Master,
@@ -133,7 +149,7 @@ pub struct Config {
 #[serde(from = "Grpc")]
 pub enum TransportChoice {
     /// gRPC, with the addresses of the nodes.
-    Grpc(Grpc),
+    Grpc(Box<Grpc>),
     /// MPI, whose ranks are the nodes.
     #[default]
     Mpi,
@@ -141,7 +157,7 @@ pub enum TransportChoice {
 
 impl From<Grpc> for TransportChoice {
     fn from(grpc: Grpc) -> Self {
-        Self::Grpc(grpc)
+        Self::Grpc(Box::new(grpc))
     }
 }
 
@@ -227,6 +243,24 @@ pub struct Tls {
     pub certificate: String,
     /// Private key of the node.
     pub key: String,
+    /// Name that the certificate of a node must have, among its subject alternative names; `{host}`
+    /// stands for the host of its address. By default this host, which must be that of one node only.
+    pub name: Option<String>,
+}
+
+impl Tls {
+    /// Name that the certificate of a node at this address must have.
+    #[cfg_attr(not(feature = "grpc"), allow(dead_code, reason = "only for gRPC"))]
+    pub fn name(&self, node: NodeName, address: &str) -> String {
+        let pattern = self.name.as_deref().unwrap_or("{host}");
+        node.fill(pattern).replace("{host}", host(address))
+    }
+}
+
+/// Host of an address.
+fn host(address: &str) -> &str {
+    let host = address.rsplit_once(':').map_or("", |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
 }
 
 impl Config {
@@ -263,10 +297,11 @@ impl Config {
         config.documents = config.documents.within(base);
         config.training.save = config.training.save.map(|save| base.join(save));
         config.training.log = config.training.log.map(|log| base.join(log));
-        if let TransportChoice::Grpc(Grpc { tls, token_file, .. }) = &mut config.transport {
+        if let TransportChoice::Grpc(grpc) = &mut config.transport {
+            let Grpc { tls, token_file, .. } = &mut **grpc;
             let of_tls = tls
                 .iter_mut()
-                .flat_map(|Tls { authority, certificate, key }| [authority, certificate, key]);
+                .flat_map(|Tls { authority, certificate, key, .. }| [authority, certificate, key]);
             for file in of_tls.chain(token_file) {
                 *file = base.join(&*file).to_string_lossy().into_owned();
             }
@@ -276,10 +311,10 @@ impl Config {
 }
 
 impl Grpc {
-    /// Checks that every node has an address.
+    /// Checks that every node has an address, and that its certificate is of no other node.
     ///
     /// # Errors
-    /// [`ConfigError::Master`] and [`ConfigError::Addresses`].
+    /// [`ConfigError::Master`], [`ConfigError::Addresses`] and [`ConfigError::SharedHost`].
     pub fn check(&self, training: &Training) -> Result<(), ConfigError> {
         if self.master.is_empty() {
             return Err(ConfigError::Master);
@@ -294,11 +329,36 @@ impl Grpc {
                 return Err(ConfigError::Addresses { role, found: each.len(), expected });
             }
         }
+        if self.tls.as_ref().is_some_and(|tls| tls.name.is_none()) {
+            self.check_hosts(training)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Checks that no two nodes have the same host.
+    fn check_hosts(&self, training: &Training) -> Result<(), ConfigError> {
+        let mut hosts = HashMap::new();
+        let counts = [
+            (RoleName::Master, 1),
+            (RoleName::Server, training.servers),
+            (RoleName::Worker, training.workers),
+        ];
+        let nodes = counts
+            .into_iter()
+            .flat_map(|(role, count)| (0..count).map(move |index| NodeName { role, index }));
+        for node in nodes {
+            let host = host(&self.address(node)).to_owned();
+            if let Some(first) = hosts.insert(host.clone(), node) {
+                let [first, second] = [first, node]
+                    .map(|NodeName { role, index }| format!("{} {index}", role.name()));
+                return Err(ConfigError::SharedHost { first, second, host });
+            }
+        }
         Ok(())
     }
 
     /// Address of a node.
-    #[cfg_attr(not(feature = "grpc"), allow(dead_code, reason = "only for gRPC"))]
     pub fn address(&self, node: NodeName) -> String {
         let of = match node.role {
             RoleName::Master => return node.fill(&self.master),
@@ -357,6 +417,24 @@ mod tests {
         let tls = grpc.tls.as_ref().unwrap();
         assert_eq!(tls.authority, "/ca.pem");
         assert!(name(RoleName::Worker, 1).fill(&tls.certificate).ends_with("/worker-1.pem"));
+        assert_eq!(tls.name(name(RoleName::Worker, 1), "w-1:1"), "w-1");
+    }
+
+    #[test]
+    fn certificates_have_a_name_for_each_node() {
+        let shared = FILE.replace("w-{index}:1", "s:{index}");
+        let grpc_of = |more: &str| {
+            let config = read(&format!("{shared}{more}")).unwrap();
+            let grpc = grpc(&config).clone();
+            grpc.check(&config.training).map(|()| grpc)
+        };
+        let said = grpc_of("").unwrap_err().to_string();
+        assert!(said.starts_with("server 0 and worker 0 have the host s, so each"), "{said}");
+        let node = NodeName { role: RoleName::Worker, index: 1 };
+        for (pattern, expected) in [("{role}-{index}", "worker-1"), ("{host}", "::1")] {
+            let grpc = grpc_of(&format!("name = \"{pattern}\"\n")).unwrap();
+            assert_eq!(grpc.tls.unwrap().name(node, "[::1]:7000"), expected);
+        }
     }
 
     #[test]

@@ -125,7 +125,7 @@ fn connect(
     setup: &Setup,
 ) -> Result<Box<dyn Transport>, ClusterError> {
     let grpc = match &config.transport {
-        TransportChoice::Grpc(grpc) => grpc.clone(),
+        TransportChoice::Grpc(grpc) => (**grpc).clone(),
         // The list of nodes has the addresses.
         TransportChoice::Mpi if args.nodes.is_some() => Grpc::default(),
         TransportChoice::Mpi if args.role.is_some() => {
@@ -187,12 +187,10 @@ fn over_grpc(
             continue;
         }
         let address = grpc.address(name);
-        let host = address.rsplit_once(':').map_or("", |(host, _)| host);
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        // No other node has a certificate of this name, so that none can take this id.
+        let named = grpc.tls.as_ref().map(|tls| tls.name(name, &address));
         let peer = Peer::at(address);
-        // The certificate must match the host, so that no other node can take this id.
-        let peer = if options.tls.is_some() { peer.named(host) } else { peer };
-        options.peers.insert(other, peer);
+        options.peers.insert(other, named.map_or(peer.clone(), |named| peer.named(named)));
     }
     // The transport logs why a peer cannot connect.
     if !args.program.is_quiet() {

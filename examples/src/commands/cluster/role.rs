@@ -71,7 +71,6 @@ impl NodeName {
     }
 
     /// Replaces `{role}` and `{index}` in a pattern.
-    #[cfg_attr(not(feature = "grpc"), allow(dead_code, reason = "only for gRPC"))]
     pub fn fill(self, pattern: &str) -> String {
         pattern.replace("{role}", self.role.name()).replace("{index}", &self.index.to_string())
     }
