@@ -44,6 +44,12 @@ pub struct ReadingArgs {
     /// SVMlight and LDA-C: number of words [default: one more than the largest word number]
     #[arg(long, value_name = "V", requires = "path")]
     pub num_words: Option<u32>,
+    /// UCI and MatrixMarket: maximum number of documents without tokens [default: 16777216]
+    #[arg(long, value_name = "N", requires = "path", hide_short_help = true)]
+    pub max_empty_documents: Option<u64>,
+    /// Formats with word numbers: maximum number of words without tokens [default: 16777216]
+    #[arg(long, value_name = "N", requires = "path", hide_short_help = true)]
+    pub max_unused_words: Option<u64>,
     /// MatrixMarket: columns are documents and rows are words, not the reverse
     #[arg(long, requires = "path")]
     pub transpose: bool,
@@ -83,12 +89,14 @@ pub enum ReadingError {
 
 /// A message of the library, with its options named as on the command line.
 fn with_option_names(error: &ReadError) -> String {
-    const NAMES: [&str; 12] = [
+    const NAMES: [&str; 14] = [
         "columns.text",
         "format",
         "index_base",
         "max_document_frequency",
+        "max_empty_documents",
         "max_length",
+        "max_unused_words",
         "min_document_frequency",
         "min_length",
         "num_words",
@@ -256,6 +264,8 @@ pub fn read_options(
     options.index_base = input.index_base.unwrap_or(options.index_base);
     options.num_words = input.num_words;
     options.transpose = input.transpose;
+    options.max_empty_documents = input.max_empty_documents.unwrap_or(options.max_empty_documents);
+    options.max_unused_words = input.max_unused_words.unwrap_or(options.max_unused_words);
     options.columns.text.clone_from(&input.text_column);
     options.columns.id.clone_from(&input.id_column);
     options.columns.date.clone_from(&input.date_column);

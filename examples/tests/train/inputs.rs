@@ -172,11 +172,22 @@ fn one_large_number_does_not_take_all_memory() {
     scratch.write("small.svm", "1 1:1 2:1\n");
     let error = scratch.fail("small.svm --topics 2000000000 --epochs 2", 1);
     assert!(error.contains("bytes of memory, and this process may use"), "{error}");
-    // The estimate visits each word, which takes long for more of them.
-    scratch.write("a.svm", "1 1:1 20000000:1\n");
-    scratch.write("docword.a.txt", "1\n20000000\n2\n1 1 1\n1 20000000 1\n");
+    scratch.write("a.svm", "1 1:1\n1 1:1 20000000:1\n");
+    scratch.write("docword.a.txt", "2\n20000000\n3\n1 1 1\n2 1 1\n2 20000000 1\n");
     for file in ["a.svm", "docword.a.txt"] {
-        let error = scratch.fail(&format!("{file} --topics 2 --epochs 2 --memory-limit 1GB"), 1);
+        let line = format!("{file} --topics 2 --epochs 2 --memory-limit 1GB");
+        let error = scratch.fail(&format!("{line} --max-unused-words 30000000"), 1);
         assert!(error.contains("the memory limit is 1000000000"), "{error}");
+        let error = scratch.fail(&line, 1);
+        let expected = "20000000 words, of which 19999998 have no token, more than 16777216; the \
+                        largest word number is in document 2";
+        assert!(
+            error.contains(expected) && error.contains("raise the option --max-unused-words"),
+            "{error}"
+        );
     }
+    // Nothing is allocated for each word before the estimate.
+    scratch.write("b.svm", "1 2000000000:1\n");
+    let line = "b.svm --topics 2 --epochs 2 --memory-limit 8GB --max-unused-words 4000000000";
+    assert!(scratch.fail(line, 1).contains("the memory limit is 8000000000"));
 }

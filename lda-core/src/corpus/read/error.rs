@@ -308,6 +308,25 @@ pub enum ReadError {
         /// Value of `max_empty_documents`.
         limit: u64,
     },
+    /// More words without a token than the options allow. Each costs memory, and the likely cause is
+    /// a wrong number or header.
+    #[error(
+        "{path}: {words} words, of which {unused} have no token, more than {limit}; the largest word \
+         number is in document {document} (the first is 1): correct it or the header, number the \
+         words without gaps, or raise the option `max_unused_words`"
+    )]
+    UnusedWords {
+        /// The file.
+        path: PathBuf,
+        /// Number of words V.
+        words: u64,
+        /// Number of words without a token.
+        unused: u64,
+        /// Value of `max_unused_words`.
+        limit: u64,
+        /// First document with the largest word number that occurs, from 1.
+        document: u64,
+    },
     /// A line, or a run without spaces, that exceeds the buffer.
     #[error("{at}: more than {limit} bytes without a {delimiter}; is this the right file?")]
     TooLong {

@@ -56,8 +56,8 @@ pub use tokenizer::Tokenizer;
 pub use tokenizer_options::{StopWords, TokenizerOptions, WordRule};
 pub use words::read_vocabulary;
 
-use super::Corpus;
 use super::assembly::Repairs;
+use super::{Corpus, Document};
 use detect::Sample;
 use format::{CorpusFormat, FORMATS};
 use scan::Scanner;
@@ -230,7 +230,26 @@ fn parse(
         bytes: input.bytes(),
         packed_bytes: input.extent().consumed(),
     };
-    report(parsed, volume, format, input.path())
+    let (corpus, report) = report(parsed, volume, format, input.path())?;
+    check_unused_words(&corpus, &report, options.max_unused_words, input.path())?;
+    Ok((corpus, report))
+}
+
+fn check_unused_words(
+    corpus: &Corpus,
+    report: &ReadReport,
+    limit: u64,
+    path: &Path,
+) -> Result<(), ReadError> {
+    let (words, unused) = (report.words, report.unused_words);
+    if unused <= limit {
+        return Ok(());
+    }
+    let largest = |document: &Document<'_>| document.words.iter().max().copied();
+    let last = corpus.documents().filter_map(|document| largest(&document)).max();
+    let with_last = corpus.documents().position(|document| largest(&document) == last).unwrap_or(0);
+    let document = 1 + with_last as u64;
+    Err(ReadError::UnusedWords { path: path.to_owned(), words, unused, limit, document })
 }
 
 fn report(

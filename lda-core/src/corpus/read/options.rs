@@ -59,6 +59,9 @@ pub struct ReadOptions {
     /// formats number their documents, so that a few bytes can claim any number of documents, which
     /// cost 4 bytes each.
     pub max_empty_documents: u64,
+    /// Formats with word numbers: maximum number of words without a token below the largest number.
+    /// Default 2^24. A few bytes can claim any number of words, which training keeps in memory.
+    pub max_unused_words: u64,
     /// CSV and JSON lines: columns or fields with the texts, the names and the dates of documents.
     pub columns: Columns,
     /// Text: words, and which of them are dropped.
@@ -74,6 +77,7 @@ impl Default for ReadOptions {
             transpose: false,
             keep_order: false,
             max_empty_documents: 1 << 24,
+            max_unused_words: 1 << 24,
             columns: Columns::default(),
             text: TextOptions::default(),
         }

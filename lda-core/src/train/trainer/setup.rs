@@ -176,6 +176,11 @@ fn check_memory(
     pseudo: &Pseudo,
 ) -> Result<(), OptionsError> {
     let Some(limit) = options.memory_limit else { return Ok(()) };
+    // The estimate itself has a number for each word.
+    let words = corpus.num_words() as u64 * 20;
+    if words > limit {
+        return Err(OptionsError::Memory { needed: words, limit });
+    }
     let threads = options.threads.unwrap_or_else(rayon::current_num_threads);
     let own = |pseudo: &_| setup.options.pseudo_memory(corpus, pseudo);
     let needed = setup.memory(corpus, threads).total() + pseudo.as_deref().map_or(0, own);
