@@ -14,7 +14,7 @@
 //!
 //! | section | element | what |
 //! |---|---|---|
-//! | `about` | u8 | pairs: `option.NAME` for every resolved option; `epoch`, `seconds`, `rounds` (the hybrid's passes in the next epoch), `beta-now` (β of the last epoch); `documents`, `words`, `tokens`, `corpus` (fingerprint, hexadecimal) |
+//! | `about` | u8 | pairs: `option.NAME` for every resolved option; `epoch`, `seconds`, `rounds` (the hybrid's passes in the next epoch), `beta-now` (β of the last epoch); `limit.epochs`*, `limit.seconds`*, `limit.level-off-window`*, `limit.level-off`* and `limit.evaluate-every`; `documents`, `words`, `tokens`, `corpus` (fingerprint, hexadecimal) |
 //! | `alpha` | f64 | α, one or K |
 //! | `alpha-now` | f64 | α of the last epoch, one or K: differs from `alpha` if it is learnt or follows topic sizes |
 //! | `evaluations`* | f64 | log joint per token at each evaluation since the warm-up |
@@ -42,9 +42,12 @@ use crate::container::{FileError, Kind, Number, Reader, Source, Writer, replace}
 use crate::corpus::Corpus;
 use crate::counts::TopicIndex;
 use crate::prior::Alpha;
-use crate::train::options::{OptionsError, Resolved, TrainOptions};
+use crate::train::options::{LevelOff, OptionsError, Resolved, TrainOptions};
 use crate::train::resume_state::{Lists, ResumeState};
 use crate::train::seed_counts::{Pseudo, PseudoCounts};
+
+/// Prefix of the names of limits.
+const LIMIT: &str = "limit.";
 
 /// The state of a run between two epochs. The [module](self) lists its contents.
 ///
@@ -73,6 +76,8 @@ use crate::train::seed_counts::{Pseudo, PseudoCounts};
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     pub(super) resolved: Resolved,
+    /// Of these options only the limits count.
+    pub(super) limits: TrainOptions,
     pub(super) epoch: u32,
     pub(super) seconds: f64,
     pub(super) evaluations: Vec<f64>,
@@ -147,16 +152,6 @@ pub enum ResumeError {
         /// Its value in the options.
         asked: String,
     },
-    /// The run has reached its limits.
-    #[error(
-        "the run has had {epochs} epochs in {seconds:.1} s and has reached its limit: raise epochs or seconds"
-    )]
-    Finished {
-        /// Epochs so far.
-        epochs: u32,
-        /// Seconds of sampling so far.
-        seconds: f64,
-    },
     /// The options are invalid.
     #[error(transparent)]
     Options(#[from] OptionsError),
@@ -189,10 +184,11 @@ impl Snapshot {
         self.pseudo.as_deref()
     }
 
-    /// Options to [resume](crate::train::Trainer::resume) the run with: those that affect draws are
-    /// the run's, those that decide when to stop are the defaults of [`TrainOptions::default`].
+    /// Options to [resume](crate::train::Trainer::resume) the run with: those that affect draws and
+    /// those that decide when to stop are the run's, the others are the defaults of
+    /// [`TrainOptions::default`].
     pub fn options(&self) -> TrainOptions {
-        TrainOptions::from(&self.resolved)
+        TrainOptions::from(&self.resolved).limits_of(&self.limits)
     }
 
     /// Heap memory in bytes; pseudo-counts are shared with the run and not included.
@@ -287,7 +283,8 @@ impl Snapshot {
             ("tokens", tokens.to_string()),
             ("corpus", format!("{fingerprint:016x}")),
         ];
-        own.into_iter().map(|(name, value)| (name.to_owned(), value)).chain(options).collect()
+        let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
+        own.chain(limit_pairs(&self.limits)).chain(options).collect()
     }
 
     /// Reads the file at `path`.
@@ -332,11 +329,49 @@ impl Snapshot {
             alpha_now: file.alpha("alpha-now")?,
             beta_now: about.read("beta-now")?,
             pseudo: read_pseudo(&mut file, &resolved)?,
+            limits: read_limits(&about.under(LIMIT))?,
             resolved,
             corpus,
             carried,
         })
     }
+}
+
+/// The limits of a run as pairs.
+fn limit_pairs(options: &TrainOptions) -> impl Iterator<Item = (String, String)> {
+    let TrainOptions { epochs, seconds, level_off, evaluate_every, .. } = *options;
+    let window = level_off.map(|rule| rule.window.to_string());
+    let tolerance = level_off.map(|rule| rule.tolerance.to_string());
+    let pairs = [
+        ("epochs", epochs.map(|epochs| epochs.to_string())),
+        ("seconds", seconds.map(|seconds| seconds.to_string())),
+        ("level-off-window", window),
+        ("level-off", tolerance),
+        ("evaluate-every", Some(evaluate_every.to_string())),
+    ];
+    let named = |(name, value): (&str, Option<String>)| Some((format!("{LIMIT}{name}"), value?));
+    pairs.into_iter().filter_map(named)
+}
+
+/// Reads the limits of a run; a snapshot of an earlier version has none.
+fn read_limits(pairs: &Pairs) -> Result<TrainOptions, FileError> {
+    let positive = |text: &str| text.parse().ok().filter(|x: &f64| x.is_finite() && *x > 0.0);
+    let rule = LevelOff::default();
+    let level_off = match pairs.parsed("level-off", positive)? {
+        Some(tolerance) => {
+            let window = pairs.read_if("level-off-window")?.unwrap_or(rule.window);
+            Some(LevelOff { window, tolerance })
+        }
+        None => None,
+    };
+    let default = TrainOptions::default();
+    Ok(TrainOptions {
+        epochs: pairs.read_if("epochs")?,
+        seconds: pairs.parsed("seconds", positive)?,
+        level_off,
+        evaluate_every: pairs.read_if("evaluate-every")?.unwrap_or(default.evaluate_every),
+        ..default
+    })
 }
 
 fn read_pseudo<R: Read + Seek>(

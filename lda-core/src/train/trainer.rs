@@ -19,6 +19,7 @@ use crate::train::assignments::Assignments;
 use crate::train::checkpoint::{CheckpointWriter, Checkpoints};
 use crate::train::held_out::HeldOut;
 use crate::train::options::{LevelOff, OptionsError, Resolved, TrainOptions};
+use crate::train::pass::PassReport;
 use crate::train::registry::{CustomSampler, SamplerSetup};
 use crate::train::report::{EpochReport, Flow, Observer};
 use crate::train::seed_counts::{Pseudo, PseudoCounts};
@@ -240,6 +241,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         let (alpha_now, beta_now) = self.priors();
         Snapshot {
             resolved,
+            limits: TrainOptions::default().limits_of(&self.options),
             epoch: self.epoch,
             seconds: self.seconds,
             evaluations: self.evaluations.clone(),
@@ -266,16 +268,20 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         let seconds = start.elapsed().as_secs_f64();
         self.epoch = epoch;
         self.seconds += seconds;
+        self.report(&pass, self.corpus.num_tokens(), seconds)
+    }
+
+    /// Report of an epoch over so many tokens that took `seconds`; nothing is evaluated.
+    fn report(&self, pass: &PassReport, tokens: u64, seconds: f64) -> EpochReport {
+        let resolved = self.warming_up.as_ref().unwrap_or(&self.resolved);
         let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
         EpochReport {
-            epoch,
+            epoch: self.epoch,
             sampler: resolved.sampler,
             seconds: self.seconds,
-            tokens_per_second: self.corpus.num_tokens() as f64 / seconds.max(1e-9),
-            tokens: self.corpus.num_tokens(),
-            sampled: resolved
-                .exclude_converged_from
-                .map(|_| share(pass.tokens, self.corpus.num_tokens())),
+            tokens_per_second: tokens as f64 / seconds.max(1e-9),
+            tokens,
+            sampled: resolved.exclude_converged_from.map(|_| share(pass.tokens, tokens)),
             changed: share(pass.changed, pass.tokens),
             acceptance: (pass.proposed > 0).then(|| share(pass.accepted, pass.proposed)),
             acceptance_with_repeats: (pass.proposed + pass.repeated > 0)
@@ -313,29 +319,58 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         self.perplexities.clear();
     }
 
-    /// Runs epochs until the options, the observer or `cancelled` end the run; at least one.
+    /// Whether the run has reached the limits of its options: epochs, seconds, or a rule for
+    /// evaluations. A run that was resumed may have.
+    pub fn is_finished(&self) -> bool {
+        self.is_spent() || self.is_level()
+    }
+
+    /// Whether the run has had all of its epochs or seconds.
+    fn is_spent(&self) -> bool {
+        self.options.epochs.is_some_and(|n| self.epoch >= n)
+            || self.options.seconds.is_some_and(|s| self.seconds >= s)
+    }
+
+    /// Whether its evaluations end the run.
+    fn is_level(&self) -> bool {
+        let is_over = |held_out: &HeldOut| held_out.is_over(&self.perplexities);
+        self.warming_up.is_none()
+            && (self.level_off().is_some_and(|rule| rule.is_reached(&self.evaluations))
+                || self.held_out.as_ref().is_some_and(is_over))
+    }
+
+    /// Whether held-out documents may end the run.
+    fn is_judged(&self) -> bool {
+        self.held_out.as_ref().is_some_and(HeldOut::ends)
+    }
+
+    /// The rule for the likelihoods: that of the options, or the default if nothing else ends the
+    /// run.
+    fn level_off(&self) -> Option<LevelOff> {
+        let TrainOptions { epochs, seconds, level_off, .. } = &self.options;
+        let is_bounded = self.is_judged() || epochs.is_some() || seconds.is_some();
+        level_off.or_else(|| (!is_bounded).then(LevelOff::default))
+    }
+
+    /// Runs epochs until the options, the observer or `cancelled` end the run: at least one, unless
+    /// it [is finished](Self::is_finished) already. The report of such a run has no tokens.
     pub fn run(
         &mut self,
         mut observer: impl Observer,
         cancelled: impl Fn() -> bool,
     ) -> EpochReport {
-        let judged = self.held_out.as_ref().is_some_and(HeldOut::ends);
-        let bounded = judged || self.options.epochs.is_some() || self.options.seconds.is_some();
-        let level_off = match self.options.level_off {
-            Some(rule) => Some(rule),
-            None => (!bounded).then(LevelOff::default),
+        if self.is_finished() {
+            return self.report(&PassReport::default(), 0, 0.0);
+        }
+        // Both rules need evaluations.
+        let every = match self.options.evaluate_every {
+            0 if self.is_judged() || self.level_off().is_some() => 10,
+            every => every,
         };
         loop {
             self.shorten_warm_up();
             let mut report = self.epoch();
-            let spent = self.options.epochs.is_some_and(|n| self.epoch >= n)
-                || self.options.seconds.is_some_and(|s| self.seconds >= s)
-                || cancelled();
-            // Both rules need evaluations.
-            let every = match self.options.evaluate_every {
-                0 if judged || level_off.is_some() => 10,
-                every => every,
-            };
+            let spent = self.is_spent() || cancelled();
             let mut level = false;
             if every > 0 && (spent || self.epoch.is_multiple_of(every)) {
                 let joint = self.log_joint();
@@ -343,10 +378,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
                 self.evaluations.push(joint.per_token(self.corpus.num_tokens()));
                 report.perplexity = self.held_out_perplexity();
                 self.perplexities.extend(report.perplexity);
-                let over = |held_out: &HeldOut| held_out.is_over(&self.perplexities);
-                level = self.warming_up.is_none()
-                    && (level_off.is_some_and(|rule| rule.is_reached(&self.evaluations))
-                        || self.held_out.as_ref().is_some_and(over));
+                level = self.is_level();
             }
             let is_last = observer.epoch(&report) == Flow::Stop || spent || level;
             self.keep(&mut observer, is_last);

@@ -49,7 +49,7 @@ impl Goal {
 
 impl Progress {
     /// A bar if standard error is a terminal, else lines; nothing if `quiet`.
-    pub fn new(quiet: bool, goal: Goal) -> Self {
+    pub fn new(quiet: bool) -> Self {
         let style = if quiet {
             Style::Quiet
         } else if io::stderr().is_terminal() {
@@ -57,7 +57,13 @@ impl Progress {
         } else {
             Style::Lines
         };
+        let goal = Goal::default();
         Self { style, goal, per_token: None, perplexity: None, last: Instant::now() }
+    }
+
+    /// Sets the limits of the run.
+    pub fn set_goal(&mut self, goal: Goal) {
+        self.goal = goal;
     }
 
     /// Prints a line that stays.

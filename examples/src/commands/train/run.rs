@@ -33,8 +33,7 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
     // The global pool, which everything runs on.
     args.machine.threads.map_or(Ok(()), program::start_threads)?;
     let mut results = Results::create(&args.results)?;
-    let goal = Goal { epochs: args.stop.epochs, seconds: args.stop.seconds };
-    let progress = Progress::new(args.results.quiet, goal);
+    let mut progress = Progress::new(args.results.quiet);
     let snapshot = resumed(args, &progress)?;
     let model = init::model(&args.init)?;
     let options = match (&snapshot, &model) {
@@ -42,6 +41,7 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
         (None, Some(model)) => init::inherit(args, model, args.options()?),
         (None, None) => args.options()?,
     };
+    progress.set_goal(Goal { epochs: options.get_epochs(), seconds: options.get_seconds() });
     let options = match args.machine.memory_limit {
         Some(_) => options,
         None => options.memory_limit(memory::of_process()),
@@ -83,10 +83,16 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
         let judge = HeldOut::new(held.clone()).completion(completion).patience(patience);
         trainer.early_stopping(judge)?;
     }
-    let provenance = Provenance::new(trainer.resolved(), args.stop.evaluate_every, input);
+    let provenance = Provenance::new(trainer.resolved(), options.get_evaluate_every(), input);
     progress.note(&provenance.caption());
     let log = results.log.take().map(|output| Log::new(output, provenance.clone()));
     let mut watch = Watch { progress, log, curve: Vec::new(), unwritten: None };
+    if trainer.is_finished() {
+        let epochs = trainer.epochs();
+        watch.progress.note(&format!(
+            "the run has ended after {epochs} epochs: its results are written; a larger --epochs continues it"
+        ));
+    }
     interrupt::training_starts();
     let last = trainer.run(&mut watch, interrupt::asked);
     let Watch { progress, log, curve, unwritten } = watch;

@@ -127,6 +127,27 @@ impl TrainOptions {
         self.seed
     }
 
+    /// Limit of epochs.
+    pub fn get_epochs(&self) -> Option<u32> {
+        self.epochs
+    }
+
+    /// Limit of seconds of sampling.
+    pub fn get_seconds(&self) -> Option<f64> {
+        self.seconds
+    }
+
+    /// Epochs between evaluations.
+    pub fn get_evaluate_every(&self) -> u32 {
+        self.evaluate_every
+    }
+
+    /// These options with the limits of others: epochs, seconds, level-off and evaluations.
+    pub(super) fn limits_of(self, other: &Self) -> Self {
+        let Self { epochs, seconds, level_off, evaluate_every, .. } = *other;
+        Self { epochs, seconds, level_off, evaluate_every, ..self }
+    }
+
     /// Topics K; default 100.
     pub fn topics(mut self, topics: u32) -> Self {
         self.topics = topics;

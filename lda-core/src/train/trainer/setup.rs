@@ -124,8 +124,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
     }
 }
 
-/// Checks that corpus and options are those of the snapshot's run, and that it has epochs left;
-/// resolves the options.
+/// Checks that corpus and options are those of the snapshot's run; resolves the options.
 fn check_resumable(
     corpus: &Corpus,
     snapshot: &Snapshot,
@@ -139,12 +138,6 @@ fn check_resumable(
     let resolved = options.resolve(corpus)?;
     if let Some((option, snapshot, asked)) = snapshot.resolved.difference(&resolved) {
         return Err(ResumeError::Option { option, snapshot, asked });
-    }
-    let spent = options.epochs.is_some_and(|n| snapshot.epoch >= n)
-        || options.seconds.is_some_and(|limit| snapshot.seconds >= limit);
-    if spent {
-        let (epochs, seconds) = (snapshot.epoch, snapshot.seconds);
-        return Err(ResumeError::Finished { epochs, seconds });
     }
     snapshot
         .alpha_now

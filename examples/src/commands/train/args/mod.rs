@@ -79,8 +79,8 @@ impl Args {
         self.given.contains(option)
     }
 
-    /// Options of a resumed run: options that affect the draws are the run's unless they are given on
-    /// the command line.
+    /// Options of a resumed run: those that affect the draws are the run's unless they are given on
+    /// the command line. So are its limits, unless one of them is given.
     pub fn options_of(&self, snapshot: &Snapshot) -> Result<TrainOptions, TrainError> {
         let run = SamplerOptions::from(snapshot.resolved());
         self.apply(snapshot.options(), run, |option| self.given.contains(option))
@@ -91,8 +91,8 @@ impl Args {
         self.apply(TrainOptions::default(), SamplerOptions::default(), |_| true)
     }
 
-    /// Sets in `options` those options of the command line for which `is_set` is true, and always
-    /// the limits of the run.
+    /// Sets in `options` those options of the command line for which `is_set` is true, and all limits
+    /// of the run if it is true for one of them.
     fn apply(
         &self,
         mut options: TrainOptions,
@@ -127,13 +127,16 @@ impl Args {
             options = options.learn(model.learn());
         }
         let sampler = if is_set("sampler") { model.sampler.0.into() } else { sampler };
+        let limits = ["epochs", "seconds", "level_off", "level_off_window"];
+        if limits.iter().any(|option| is_set(option)) {
+            options = options.epochs(stop.epochs).seconds(stop.seconds).level_off(stop.level_off());
+        }
+        if is_set("evaluate_every") {
+            options = options.evaluate_every(stop.evaluate_every);
+        }
         // The global pool has the number of threads asked for, so that evaluation uses it too.
         Ok(options
             .sampler(machine.sampler_options(sampler)?)
-            .epochs(stop.epochs)
-            .seconds(stop.seconds)
-            .level_off(stop.level_off())
-            .evaluate_every(stop.evaluate_every)
             .memory_limit(machine.memory_limit)
             .isa(machine.isa))
     }
