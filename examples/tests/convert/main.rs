@@ -237,7 +237,7 @@ fn impossible_conversions_are_refused() {
     for (line, status, named) in [
         ("m.lda --out phi.txt", 2, ".npz"),
         ("m.lda --out vis.json", 2, "name them after the model"),
-        ("m.lda docs.txt --out phi.npy", 2, "only a .json"),
+        ("m.lda docs.txt --out phi.npy", 2, "only a snapshot and a .json"),
         ("m.lda --alpha 1 --out same.lda", 2, "its own prior"),
         ("t.npy --alpha 0 --out x.lda", 2, "above 0"),
         ("t.npy --alpha 0.5,0.1 --out x.lda", 1, "alpha has 2 values for 3 topics"),
@@ -257,4 +257,33 @@ fn impossible_conversions_are_refused() {
         fs::read_dir(&scratch.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(left.iter().all(|name| !name.to_string_lossy().starts_with('x')), "{left:?}");
     assert!(left.iter().all(|name| !name.to_string_lossy().contains("partial")), "{left:?}");
+}
+
+#[test]
+fn snapshots_become_models() {
+    let scratch = Scratch::new("snapshots");
+    let run = "docs.txt -q --topics 3 --alpha 0.1,0.2,0.3 --epochs 9 --checkpoint kept";
+    assert!(scratch.run("train", run).status.success());
+    for (snapshot, out) in [("kept", "a.lda"), ("kept/epoch-0000000009.snapshot", "b.lda")] {
+        scratch.convert(&format!("{snapshot} docs.txt --out {out}"));
+        let [found, expected] =
+            [out, "m.lda"].map(|name| TopicModel::load(scratch.path(name)).unwrap());
+        assert_eq!(found.alpha(), expected.alpha(), "{snapshot}");
+        assert!(found.counts() == expected.counts() && found.counts().is_some(), "{snapshot}");
+        assert_eq!(found.vocabulary(), expected.vocabulary(), "{snapshot}");
+        scratch.fail(
+            &format!("{snapshot} --out c.lda"),
+            1,
+            "name the documents of the run after it",
+        );
+    }
+    scratch.convert("kept docs.txt --out vis.json");
+    fs::write(scratch.path("other.txt"), "tree leaf\n").unwrap();
+    scratch.fail("kept other.txt --out c.lda", 1, "the snapshot is of another corpus");
+    scratch.fail(
+        "m.lda docs.txt --out c.lda",
+        2,
+        "only a snapshot and a .json output need documents",
+    );
+    assert!(!scratch.path("c.lda").exists());
 }

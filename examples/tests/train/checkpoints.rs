@@ -63,8 +63,13 @@ fn a_run_can_be_resumed() {
     assert_eq!(scratch.topics("rest.txt"), scratch.topics("whole.txt"));
     assert!(kept().contains("epoch-0000000030.snapshot"));
 
+    // The run is over: its results can be written again, whatever the limit of epochs says.
+    for limit in ["", "--epochs 30", "--epochs 7"] {
+        let again = format!("{base} --resume kept {limit} --assignments again.txt");
+        assert_eq!(scratch.succeed(&again), whole, "{limit}");
+        assert_eq!(scratch.topics("again.txt"), scratch.topics("whole.txt"), "{limit}");
+    }
     for (line, what) in [
-        (format!("{base} --resume kept --epochs 30"), "has had 30 epochs"),
         (format!("{base} --resume kept --topics 5"), "the run has topics 4, and 5 was asked for"),
         (format!("{base} --resume kept --alpha 0.3"), "the run has alpha 0.2, and 0.3 was"),
         (format!("{base} --resume nowhere"), "nowhere: "),

@@ -15,6 +15,8 @@ Examples:
   lda convert news.lda --out counts.npz              sparse counts, for scipy.sparse.load_npz
   lda convert news.lda --to gensim --out news        gensim: news.sstats.npy, news.alpha.npy
   lda convert news.lda articles.txt --out vis.json   arguments of pyLDAvis.prepare for these documents
+  lda convert checkpoints articles.txt --out news.lda
+                                                     from the last snapshot of a run on these documents
   lda convert state.gz --out news.lda                from MALLET's --output-state
   lda convert topics.npy --names words.txt --alpha 0.1 --out news.lda
                                                      from gensim, scikit-learn, tomotopy by numpy.save
@@ -25,10 +27,10 @@ Exit status: 0 success, 1 failure, 2 wrong usage.";
 #[derive(Debug, Parser)]
 #[command(name = "convert", after_help = AFTER_HELP, mut_args(of_model))]
 pub struct Args {
-    /// Model to convert: of `lda train --save`, a MALLET state, a WarpLDA model, or a NumPy array of
-    /// topics by words
+    /// Model to convert: of `lda train --save`, a snapshot or the directory of `lda train --checkpoint`,
+    /// a MALLET state, a WarpLDA model, or a NumPy array of topics by words
     pub model: PathBuf,
-    /// Documents, needed for .json: a file, or a directory of text files
+    /// Documents, needed for .json and for a snapshot: a file, or a directory of text files
     pub path: Option<PathBuf>,
     /// Output file: .lda, .npy, .npz, .csv, .mtx or .json; with --to any name
     #[arg(long, value_name = "FILE")]

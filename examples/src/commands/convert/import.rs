@@ -4,12 +4,14 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use lda_core::container::FileError;
+use lda_core::container::{FileError, FileProblem};
 use lda_core::corpus::ReadError;
 use lda_core::corpus::read::read_vocabulary;
 use lda_core::interop::{InteropError, mallet, npy, warplda};
 use lda_core::model::TopicModel;
 use lda_core::prior::{Alpha, PriorError};
+use lda_core::train::{Checkpoints, ResumeError, Snapshot, Trainer};
+use lda_examples::reading::{self, ReadingError};
 use thiserror::Error;
 
 use crate::commands::convert::args::{Args, Program};
@@ -45,6 +47,23 @@ pub enum ImportError {
         /// Number of words of the model.
         expected: usize,
     },
+    /// A snapshot is given without documents.
+    #[error(
+        "{path}: it is a snapshot of a run, which has topics of tokens and no words: name the documents of the run after it",
+        path = .0.display()
+    )]
+    NoDocuments(PathBuf),
+    /// The documents of a snapshot cannot be read.
+    #[error(transparent)]
+    Documents(#[from] ReadingError),
+    /// The documents are not those of the snapshot.
+    #[error("{path}: {source}; give the options of its `lda train` that change the documents, or resume the run by `lda train --resume`", path = path.display())]
+    Resume {
+        /// The snapshot.
+        path: PathBuf,
+        /// Cause.
+        source: ResumeError,
+    },
     /// `--alpha` is given for a model that has a prior.
     #[error("--alpha: the model has its own prior; omit --alpha")]
     Alpha,
@@ -61,23 +80,47 @@ fn hint(program: Program) -> &'static str {
     }
 }
 
+/// A model that was read.
+#[derive(Debug)]
+pub struct Imported {
+    /// The model.
+    pub model: TopicModel,
+    /// Whether it was made from a snapshot and its documents.
+    pub is_snapshot: bool,
+}
+
 /// Reads the model of the command line.
 ///
 /// # Errors
 /// [`ImportError`], with the file and the cause.
-pub fn import(args: &Args) -> Result<TopicModel, ImportError> {
+pub fn import(args: &Args) -> Result<Imported, ImportError> {
     let path = &args.model;
     let program = match args.from {
         Some(program) => program,
+        None if path.is_dir() => {
+            let latest = Checkpoints::latest(path)?;
+            for error in &latest.unreadable {
+                args.inference.program.note(&format!("warning: {error}"));
+            }
+            let model = of_snapshot(args, &latest.path, &latest.snapshot)?;
+            return Ok(Imported { model, is_snapshot: true });
+        }
         None => tell(path).map_err(|source| ImportError::Open { path: path.clone(), source })?,
     };
     let foreign = |error| ImportError::Exchange(error, program);
     if args.alpha.is_some() && program != Program::Numpy {
         return Err(ImportError::Alpha);
     }
+    let mut from_snapshot = false;
     let model = match program {
         // The file is untrusted input, so all of it is checked.
-        Program::Lda => TopicModel::load(path)?,
+        Program::Lda => match TopicModel::load(path) {
+            Err(error) if is_snapshot(&error) => {
+                from_snapshot = true;
+                of_snapshot(args, path, &Snapshot::load(path)?)?
+            }
+            model => model?,
+        },
         Program::Mallet => mallet::load_state(path).map_err(foreign)?,
         Program::Warplda => warplda::load_model(path).map_err(foreign)?,
         Program::Numpy => {
@@ -89,7 +132,8 @@ pub fn import(args: &Args) -> Result<TopicModel, ImportError> {
             TopicModel::from_weights(weights, alpha)
         }
     };
-    let Some(names) = &args.names else { return Ok(model) };
+    let named = |model| Imported { model, is_snapshot: from_snapshot };
+    let Some(names) = &args.names else { return Ok(named(model)) };
     let open = |source| ImportError::Open { path: names.clone(), source };
     let vocabulary = read_vocabulary(File::open(names).map_err(open)?, names)?;
     if vocabulary.len() != model.num_words() {
@@ -99,7 +143,24 @@ pub fn import(args: &Args) -> Result<TopicModel, ImportError> {
             expected: model.num_words(),
         });
     }
-    Ok(model.with_vocabulary(Some(vocabulary)))
+    Ok(named(model.with_vocabulary(Some(vocabulary))))
+}
+
+/// Whether the file is a snapshot, and not a model.
+fn is_snapshot(error: &FileError) -> bool {
+    matches!(error.problem(), FileProblem::Kind { found, .. } if found == "snapshot")
+}
+
+/// The model of a snapshot: its topics, and the words of the documents of the command line.
+fn of_snapshot(args: &Args, path: &Path, snapshot: &Snapshot) -> Result<TopicModel, ImportError> {
+    let documents = args.path.as_ref().ok_or_else(|| ImportError::NoDocuments(path.to_owned()))?;
+    let note = &mut |text: &str| args.inference.program.note(text);
+    let corpus = reading::read(documents, &args.inference.reading, None, note)?.corpus;
+    let resumed = Trainer::resume(&corpus, snapshot, &snapshot.options());
+    let resumed =
+        resumed.map_err(|source| ImportError::Resume { path: path.to_owned(), source })?;
+    args.inference.program.note(&format!("the model of epoch {}", snapshot.epochs()));
+    Ok(resumed.model())
 }
 
 /// Detects the program from the first bytes. A compressed file is taken for a MALLET state, because

@@ -4,6 +4,7 @@
 //! lda convert news.lda --out phi.npy                    topics × words, for NumPy
 //! lda convert news.lda --out counts.npz                 the same, sparse, for SciPy
 //! lda convert news.lda articles.txt --out vis.json      arguments of pyLDAvis.prepare
+//! lda convert checkpoints articles.txt --out news.lda   the last snapshot of `lda train --checkpoint`
 //! lda convert state.gz --out news.lda                   a MALLET state, to infer with or continue from
 //! ```
 //!

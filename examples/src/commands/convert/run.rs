@@ -15,7 +15,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use crate::commands::convert::args::{Args, Form};
-use crate::commands::convert::import::{self, ImportError};
+use crate::commands::convert::import::{self, ImportError, Imported};
 use crate::commands::convert::{gensim, npz, pyldavis};
 
 /// Errors of `lda convert`.
@@ -76,16 +76,16 @@ impl ConvertError {
 /// [`ConvertError`].
 pub fn run(args: &Args) -> Result<(), ConvertError> {
     let form = args.to.map_or_else(|| Form::of(&args.out), Ok).map_err(ConvertError::Usage)?;
-    if let Some(path) = args.path.as_ref().filter(|_| form != Form::Pyldavis) {
+    args.inference.program.start()?;
+    let note = |text: &str| args.inference.program.note(text);
+    let Imported { model, is_snapshot } = import::import(args)?;
+    if let Some(path) = args.path.as_ref().filter(|_| form != Form::Pyldavis && !is_snapshot) {
         let usage = format!(
-            "{}: only a .json output contains documents: omit the documents, or name a .json file",
+            "{}: only a snapshot and a .json output need documents: omit them, or name a .json file",
             path.display()
         );
         return Err(ConvertError::Usage(usage));
     }
-    args.inference.program.start()?;
-    let note = |text: &str| args.inference.program.note(text);
-    let model = import::import(args)?;
     let (name, topics, words) = (args.model.display(), model.num_topics(), model.num_words());
     note(&format!("{name}: {topics} topics, {words} words"));
     let out = &args.out;

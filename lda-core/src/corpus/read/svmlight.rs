@@ -147,7 +147,12 @@ mod tests {
         let text = parse_with("1 6:1\n", &five).unwrap_err().to_string();
         assert!(text.contains("index 6 is not in 1..=5"), "{text}");
         assert!(text.contains("raise `num_words`"), "{text}");
-        assert!(parse("1 4294967295:1\n").is_ok());
+        let all = ReadOptions { max_unused_words: u64::MAX, ..ReadOptions::default() };
+        assert!(parse_with("1 4294967295:1\n", &all).is_ok());
+        assert!(
+            error("1 4294967295:1\n")
+                .contains("4294967295 words, of which 4294967294 have no token")
+        );
         assert!(error("1 4294967296:1\n").contains("index 4294967296 is not in 1..=4294967295"));
     }
 
