@@ -280,6 +280,8 @@ fn snapshots_become_models() {
     scratch.convert("kept docs.txt --out vis.json");
     fs::write(scratch.path("other.txt"), "tree leaf\n").unwrap();
     scratch.fail("kept other.txt --out c.lda", 1, "the snapshot is of another corpus");
+    fs::write(scratch.path("renamed.txt"), DOCUMENTS.replace("tree", "bush")).unwrap();
+    scratch.fail("kept renamed.txt --out c.lda", 1, "words of the documents have other names");
     scratch.fail(
         "m.lda docs.txt --out c.lda",
         2,

@@ -14,7 +14,7 @@
 //!
 //! | section | element | what |
 //! |---|---|---|
-//! | `about` | u8 | pairs: `option.NAME` for every resolved option; `epoch`, `seconds`, `rounds` (the hybrid's passes in the next epoch), `beta-now` (β of the last epoch); `limit.epochs`*, `limit.seconds`*, `limit.level-off-window`*, `limit.level-off`* and `limit.evaluate-every`; `documents`, `words`, `tokens`, `corpus` (fingerprint, hexadecimal) |
+//! | `about` | u8 | pairs: `option.NAME` for every resolved option; `epoch`, `seconds`, `rounds` (the hybrid's passes in the next epoch), `beta-now` (β of the last epoch); `limit.epochs`*, `limit.seconds`*, `limit.level-off-window`*, `limit.level-off`* and `limit.evaluate-every`; `vocabulary`* (hash of the names of words, hexadecimal); `documents`, `words`, `tokens`, `corpus` (fingerprint, hexadecimal) |
 //! | `alpha` | f64 | α, one or K |
 //! | `alpha-now` | f64 | α of the last epoch, one or K: differs from `alpha` if it is learnt or follows topic sizes |
 //! | `evaluations`* | f64 | log joint per token at each evaluation since the warm-up |
@@ -38,7 +38,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use crate::container::pairs::{self, ABOUT, OPTION, Pairs};
-use crate::container::{FileError, Kind, Number, Reader, Source, Writer, replace};
+use crate::container::{FileError, Kind, Number, Reader, Source, Writer, checksum, replace};
 use crate::corpus::Corpus;
 use crate::counts::TopicIndex;
 use crate::prior::Alpha;
@@ -86,8 +86,20 @@ pub struct Snapshot {
     pub(super) alpha_now: Alpha,
     pub(super) beta_now: f64,
     pub(super) corpus: CorpusId,
+    /// Hash of the names of words, if they have names.
+    pub(super) vocabulary: Option<u64>,
     pub(super) pseudo: Pseudo,
     pub(super) carried: Width,
+}
+
+/// Hash of the names of words, in order; `None` if they have none.
+pub(super) fn hash_of_words(corpus: &Corpus) -> Option<u64> {
+    let mut names = Vec::new();
+    for name in corpus.vocabulary()?.iter() {
+        names.extend_from_slice(&(name.len() as u32).to_le_bytes());
+        names.extend_from_slice(name.as_bytes());
+    }
+    Some(checksum(&names))
 }
 
 /// Identifies the corpus of a run.
@@ -139,6 +151,12 @@ pub enum ResumeError {
         /// The corpus given.
         given: String,
     },
+    /// The documents are the same but for the names of words.
+    #[error(
+        "the words of the documents have other names than those of the run: give its documents and \
+         vocabulary, or the topics would have wrong words"
+    )]
+    Vocabulary,
     /// An option that affects draws was changed.
     #[error(
         "the run has {option} {snapshot}, and {asked} was asked for: leave {option} out, or begin a \
@@ -284,7 +302,8 @@ impl Snapshot {
             ("corpus", format!("{fingerprint:016x}")),
         ];
         let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
-        own.chain(limit_pairs(&self.limits)).chain(options).collect()
+        let words = self.vocabulary.map(|hash| ("vocabulary".to_owned(), format!("{hash:016x}")));
+        own.chain(words).chain(limit_pairs(&self.limits)).chain(options).collect()
     }
 
     /// Reads the file at `path`.
@@ -329,6 +348,7 @@ impl Snapshot {
             alpha_now: file.alpha("alpha-now")?,
             beta_now: about.read("beta-now")?,
             pseudo: read_pseudo(&mut file, &resolved)?,
+            vocabulary: about.parsed("vocabulary", |hex| u64::from_str_radix(hex, 16).ok())?,
             limits: read_limits(&about.under(LIMIT))?,
             resolved,
             corpus,

@@ -23,7 +23,7 @@ use crate::train::pass::PassReport;
 use crate::train::registry::{CustomSampler, SamplerSetup};
 use crate::train::report::{EpochReport, Flow, Observer};
 use crate::train::seed_counts::{Pseudo, PseudoCounts};
-use crate::train::snapshot::{CorpusId, ResumeError, Snapshot};
+use crate::train::snapshot::{CorpusId, ResumeError, Snapshot, hash_of_words};
 use crate::train::state::CountsError;
 
 /// Initial state of a run: pseudo-counts and first topics.
@@ -250,6 +250,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
             alpha_now,
             beta_now,
             corpus: CorpusId::of(corpus),
+            vocabulary: hash_of_words(corpus),
             pseudo: self.pseudo.clone(),
             carried: self.engine.carried(corpus),
         }

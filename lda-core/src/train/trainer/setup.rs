@@ -11,7 +11,7 @@ use crate::train::assignments::Assignments;
 use crate::train::options::{OptionsError, Resolved, SamplerKind, SamplerOptions, TrainOptions};
 use crate::train::registry::SamplerSetup;
 use crate::train::seed_counts::Pseudo;
-use crate::train::snapshot::{CorpusId, ResumeError, Snapshot, Width};
+use crate::train::snapshot::{CorpusId, ResumeError, Snapshot, Width, hash_of_words};
 
 /// The start of a run.
 struct StartFrom<'a> {
@@ -134,6 +134,10 @@ fn check_resumable(
     if given != snapshot.corpus {
         let (snapshot, given) = (snapshot.corpus.to_string(), given.to_string());
         return Err(ResumeError::Corpus { snapshot, given });
+    }
+    // A corpus without names, or a snapshot of an earlier version, has nothing to compare.
+    if snapshot.vocabulary.zip(hash_of_words(corpus)).is_some_and(|(of, given)| of != given) {
+        return Err(ResumeError::Vocabulary);
     }
     let resolved = options.resolve(corpus)?;
     if let Some((option, snapshot, asked)) = snapshot.resolved.difference(&resolved) {
