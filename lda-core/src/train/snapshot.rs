@@ -76,7 +76,7 @@ const LIMIT: &str = "limit.";
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
     pub(super) resolved: Resolved,
-    /// Of these options only the limits count.
+    /// Options with the limits of the run; the other options are not used.
     pub(super) limits: TrainOptions,
     pub(super) epoch: u32,
     pub(super) seconds: f64,
