@@ -74,6 +74,7 @@ impl LossNotes {
             self.reported.insert(lost.peer, Reported { was_connected, since, next });
         } else if let Some(reported) = reported {
             reported.since = lost.since;
+            reported.next = due;
         }
         is_due
     }
