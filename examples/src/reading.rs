@@ -22,6 +22,9 @@ pub struct ReadingArgs {
     /// Format of PATH [default: detected]
     #[arg(long, value_name = "FORMAT", requires = "path", value_parser = format_parser())]
     pub format: Option<String>,
+    /// Encoding of the texts, such as windows-1252 or shift_jis [default: UTF-8, or UTF-16 with a mark]
+    #[arg(long, value_name = "NAME", requires = "path")]
+    pub encoding: Option<String>,
     /// CSV, TSV and JSON lines: column or field with the texts of the documents: a name, or the number of
     /// a column from 1. May be given several times, for texts that follow each other in a document
     #[arg(long, value_name = "COLUMN")]
@@ -89,8 +92,9 @@ pub enum ReadingError {
 
 /// A message of the library, with its options named as on the command line.
 fn with_option_names(error: &ReadError) -> String {
-    const NAMES: [&str; 14] = [
+    const NAMES: [&str; 15] = [
         "columns.text",
+        "encoding",
         "format",
         "index_base",
         "max_document_frequency",
@@ -261,6 +265,7 @@ pub fn read_options(
     if let Some(format) = &input.format {
         options.format = Some(format.parse()?);
     }
+    options.encoding.clone_from(&input.encoding);
     options.index_base = input.index_base.unwrap_or(options.index_base);
     options.num_words = input.num_words;
     options.transpose = input.transpose;

@@ -12,6 +12,7 @@ struct Input<'a> {
     lowercase: bool,
     numbers: bool,
     english: bool,
+    encoding: u8,
     min_length: u8,
     min_document_frequency: u8,
     max_document_frequency: u8,
@@ -21,6 +22,8 @@ struct Input<'a> {
 libfuzzer_sys::fuzz_target!(|input: Input<'_>| {
     let mut options = options();
     options.keep_order = input.keep_order;
+    let encodings = ["windows-1252", "shift_jis", "gb18030", "iso-2022-jp", "utf-16le"];
+    options.encoding = encodings.get(usize::from(input.encoding)).map(|name| name.to_string());
     let words = &mut options.text.tokenizer;
     words.split_identifiers = input.split_identifiers;
     words.lowercase = input.lowercase;

@@ -357,6 +357,46 @@ fn encodings_and_archives_are_read_or_named() {
     }
 }
 
+#[cfg(all(feature = "encodings", feature = "text"))]
+#[test]
+fn texts_are_read_in_a_named_encoding() {
+    let folder = Folder::new();
+    let latin = folder.file("latin/a.txt", b"caf\xe9 r\xedo\ncaf\xe9\n");
+    folder.file("latin/b.txt", "caf\u{e9} r\u{ed}o caf\u{e9} r\u{ed}o\n");
+    let mut options = ReadOptions::default();
+    options.encoding = Some("latin1".into());
+    let corpus = Corpus::read_with(&latin, &options).expect("two words");
+    let words: Vec<&str> = corpus.vocabulary().expect("words").iter().collect();
+    assert_eq!((words, corpus.num_tokens()), (vec!["caf\u{e9}", "r\u{ed}o"], 3));
+    // A directory: the file in UTF-8 is listed, not read as something else.
+    let (corpus, report) =
+        Corpus::read_with_report(latin.parent().expect("folder"), &options).expect("one file");
+    assert_eq!((corpus.num_documents(), report.skipped_files.len()), (1, 1));
+    let reason = &report.skipped_files[0].reason;
+    assert!(
+        reason.ends_with("b.txt: it is UTF-8, not windows-1252; leave `encoding` out"),
+        "{reason}"
+    );
+    for (encoding, file, expected) in [
+        ("shift_jis", &b"one\n\x93\xff\n"[..], "a:2: invalid Shift_JIS"),
+        ("latin-99", b"one", "windows-1252, koi8-r"),
+    ] {
+        options.encoding = Some(encoding.into());
+        let error = Corpus::read_with(folder.file("a", file), &options).expect_err(encoding);
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[cfg(not(feature = "encodings"))]
+#[test]
+fn a_named_encoding_needs_its_feature() {
+    let folder = Folder::new();
+    let mut options = ReadOptions::default();
+    options.encoding = Some("latin1".into());
+    let error = Corpus::read_with(folder.file("a", "one two\n"), &options).expect_err("no feature");
+    assert!(error.to_string().contains("enable feature `encodings`"), "{error}");
+}
+
 #[cfg(feature = "text")]
 #[test]
 fn stop_words_come_from_a_file() {

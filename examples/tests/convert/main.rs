@@ -1,7 +1,7 @@
 //! The subcommand `lda convert` as other programs call it.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -213,6 +213,7 @@ fn formats_of_other_programs_are_detected() {
     let priors = TopicModel::load(scratch.0.join("priors.lda")).unwrap();
     assert_eq!(priors.alpha().as_slice(), [0.5, 0.1, 0.2]);
     assert_eq!(numpy.vocabulary().unwrap().word(3), "sea");
+    arrays_are_read_in_every_form(&scratch);
     // A model without counts has fewer output formats, and a round trip returns the same file.
     scratch.convert("numpy.lda --out numpy.npz");
     scratch.fail("numpy.lda --to gensim --out h", 1, "no counts");
@@ -224,6 +225,63 @@ fn formats_of_other_programs_are_detected() {
     fs::write(scratch.path("w.model"), "3 2 0.5 0.01\n2\t1:4 0:1 \n0\t\n1\t0:2 \n").unwrap();
     scratch.convert("w.model --out warp.lda");
     assert_eq!(scratch.model("warp.lda").counts().unwrap().totals(), [3, 4]);
+}
+
+/// `g.alpha.npy` has the prior of `m.lda`; `t.npy` its topics.
+fn arrays_are_read_in_every_form(scratch: &Scratch) {
+    use flate2::write::GzEncoder;
+    use zip::write::SimpleFileOptions;
+    let array = scratch.bytes("t.npy");
+    let mut packed = GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(&array).unwrap();
+    fs::write(scratch.path("p.npy.gz"), packed.finish().unwrap()).unwrap();
+    let archive = |name: &str, arrays: &[&str], method| {
+        let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+        for name in arrays {
+            let options = SimpleFileOptions::default().compression_method(method);
+            archive.start_file(format!("{name}.npy"), options).unwrap();
+            archive.write_all(&array).unwrap();
+        }
+        fs::write(scratch.path(name), archive.finish().unwrap().into_inner()).unwrap();
+    };
+    archive("plain.npz", &["arr_0"], zip::CompressionMethod::Stored);
+    archive("packed.npz", &["topics"], zip::CompressionMethod::Deflated);
+    fs::write(scratch.path("alpha.txt"), "0.25\n").unwrap();
+    scratch.convert("t.npy --names g.words.txt --alpha 0.25 --out one.lda");
+    for file in ["p.npy.gz", "plain.npz", "packed.npz"] {
+        scratch.convert(&format!("{file} --names g.words.txt --alpha alpha.txt --out two.lda"));
+        assert_eq!(scratch.bytes("one.lda"), scratch.bytes("two.lda"), "{file}");
+    }
+    fs::write(scratch.path("alpha.txt"), "0.5, 0.1\n0.2\n").unwrap();
+    let expected = scratch.model("m.lda").alpha().as_slice().to_vec();
+    for (file, expected) in [("alpha.txt", vec![0.5, 0.1, 0.2]), ("g.alpha.npy", expected)] {
+        scratch.convert(&format!("t.npy --alpha {file} --out a.lda"));
+        let priors = TopicModel::load(scratch.0.join("a.lda")).unwrap();
+        let prior: Vec<f64> = (0..3).map(|topic| priors.alpha().get(topic)).collect();
+        assert_eq!(prior, expected, "{file}");
+    }
+    archive("two.npz", &["a", "b"], zip::CompressionMethod::Stored);
+    scratch.convert("m.lda --out sparse.npz");
+    fs::write(scratch.path("zero.txt"), "0.5 0 0.2").unwrap();
+    fs::write(scratch.path("empty.txt"), "").unwrap();
+    for (line, status, named) in [
+        (
+            "two.npz --out x.lda",
+            1,
+            "expected one array, topics \u{d7} words, but it has a.npy, b.npy",
+        ),
+        ("sparse.npz --out x.lda", 1, "matrix.toarray()"),
+        ("t.npy --alpha zero.txt --out x.lda", 1, "zero.txt: \"0\": give a finite number above 0"),
+        ("t.npy --alpha empty.txt --out x.lda", 1, "empty.txt: it has no numbers"),
+        (
+            "t.npy --alpha t.npy --out x.lda",
+            1,
+            "t.npy: its shape is (3, 6): expected one number per topic",
+        ),
+        ("t.npy --alpha nowhere --out x.lda", 2, "not a number, nor a file"),
+    ] {
+        scratch.fail(line, status, named);
+    }
 }
 
 #[test]

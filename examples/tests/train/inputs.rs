@@ -22,9 +22,17 @@ fn encodings_and_line_ends_do_not_matter() {
     };
     fs::write(scratch.0.join("little.txt"), units(u16::to_le_bytes)).unwrap();
     fs::write(scratch.0.join("big.txt"), units(u16::to_be_bytes)).unwrap();
-    for file in ["utf8.txt", "returns.txt", "little.txt", "big.txt"] {
+    fs::write(scratch.0.join("latin.txt"), text.chars().map(|c| c as u8).collect::<Vec<u8>>())
+        .unwrap();
+    for file in ["utf8.txt", "returns.txt", "little.txt", "big.txt", "latin.txt --encoding latin1"]
+    {
         assert_eq!(sizes(&scratch, file), [2, 5, 6], "{file}");
     }
+    let error = scratch.fail("latin.txt --topics 2", 1);
+    assert!(
+        error.contains("latin.txt:1: invalid UTF-8") && error.contains("--encoding"),
+        "{error}"
+    );
     scratch.write("words.txt", &(0..WORDS).map(|word| format!("w{word}\r")).collect::<String>());
     let (pairs, body) = corpus();
     scratch.write("docword.txt", &format!("{DOCUMENTS}\n{WORDS}\n{pairs}\n{body}"));

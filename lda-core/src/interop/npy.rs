@@ -87,6 +87,33 @@ pub fn read_topics(reader: impl Read) -> Result<Weights, InteropError> {
     Weights::from_rows(&matrix.rows).map_err(|error| content(error.to_string()))
 }
 
+/// Reads a vector of numbers at `path`, such as a prior with one number per topic.
+///
+/// # Errors
+/// [`InteropError`] names the file and the problem.
+pub fn load_vector(path: impl AsRef<Path>) -> Result<Vec<f64>, InteropError> {
+    let path = path.as_ref();
+    let open = || {
+        read_array(File::open(path)?, "one number per topic", |shape| match *shape {
+            [size] if size > 0 => Some((1, size)),
+            _ => None,
+        })
+    };
+    let mut matrix = open().map_err(|error| error.at(path))?;
+    Ok(matrix.rows.swap_remove(0))
+}
+
+/// Rows and columns of an array; `None` for a shape that is not expected.
+type Layout = fn(&[usize]) -> Option<(usize, usize)>;
+
+/// Rows and columns of a matrix.
+fn matrix(shape: &[usize]) -> Option<(usize, usize)> {
+    match *shape {
+        [rows, columns] if rows > 0 && columns > 0 => Some((rows, columns)),
+        _ => None,
+    }
+}
+
 struct Matrix {
     rows: Vec<Vec<f64>>,
 }
@@ -138,6 +165,11 @@ impl Kind {
 }
 
 fn read_matrix(reader: impl Read) -> Result<Matrix, InteropError> {
+    read_array(reader, "topics × words", matrix)
+}
+
+/// Reads an array of the shape that `layout` takes; errors say that `expected` was.
+fn read_array(reader: impl Read, expected: &str, layout: Layout) -> Result<Matrix, InteropError> {
     let content = |reason: &str| InteropError::Content(reason.to_owned());
     let source = Source::new(reader, None)?;
     let mut reader = BufReader::new(source.reader);
@@ -161,7 +193,7 @@ fn read_matrix(reader: impl Read) -> Result<Matrix, InteropError> {
     }
     let mut head = vec![0; len as usize];
     reader.read_exact(&mut head).map_err(|error| ends_early(error, short))?;
-    let head = std::str::from_utf8(&head).ok().map(parse_head);
+    let head = std::str::from_utf8(&head).ok().map(|head| parse_head(head, expected, layout));
     let head = head.unwrap_or_else(|| Err("its header is not UTF-8".to_owned()));
     let Head { kind, fortran_order, rows, columns } = head.map_err(InteropError::Content)?;
     // In file order: `outer` lines of `inner` numbers.
@@ -196,7 +228,7 @@ fn ends_early(error: io::Error, short: &str) -> InteropError {
 }
 
 /// Parses the header, a Python dictionary with three entries.
-fn parse_head(head: &str) -> Result<Head, String> {
+fn parse_head(head: &str, expected: &str, layout: Layout) -> Result<Head, String> {
     let after = |name: &str| {
         let at = head.find(&format!("'{name}'"))?;
         let rest = head[at..].split_once(':')?.1;
@@ -215,11 +247,13 @@ fn parse_head(head: &str) -> Result<Head, String> {
         .filter(|size| !size.is_empty())
         .map(|size| size.parse().ok())
         .collect();
-    match sizes.as_deref() {
-        Some(&[rows, columns]) if rows > 0 && columns > 0 => {
-            Ok(Head { kind, fortran_order: order.starts_with("True"), rows, columns })
+    match sizes.as_deref().and_then(layout) {
+        Some((rows, columns)) => {
+            // A vector has one order; NumPy calls it both.
+            let fortran_order = order.starts_with("True") && rows > 1;
+            Ok(Head { kind, fortran_order, rows, columns })
         }
-        _ => Err(format!("its shape is ({shape}): expected topics × words")),
+        None => Err(format!("its shape is ({shape}): expected {expected}")),
     }
 }
 

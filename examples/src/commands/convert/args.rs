@@ -20,6 +20,7 @@ Examples:
   lda convert state.gz --out news.lda                from MALLET's --output-state
   lda convert topics.npy --names words.txt --alpha 0.1 --out news.lda
                                                      from gensim, scikit-learn, tomotopy by numpy.save
+                                                     (also .npz with one array, and .npy.gz)
 
 Exit status: 0 success, 1 failure, 2 wrong usage.";
 
@@ -44,10 +45,10 @@ pub struct Args {
     /// File of the words of the model, one per line, for a model without a vocabulary or to replace it
     #[arg(long, value_name = "FILE")]
     pub names: Option<PathBuf>,
-    /// Prior of topics in a document, for a NumPy array, which has none: one number, or one per topic
-    /// with commas between them [default: 50/K]
-    #[arg(long, value_name = "X", value_parser = alpha)]
-    pub alpha: Option<Alpha>,
+    /// Prior of topics in a document, for a NumPy array, which has none: one number, one per topic
+    /// with commas between them, or a file of them (.npy or text) [default: 50/K]
+    #[arg(long, value_name = "X", value_parser = prior)]
+    pub alpha: Option<Prior>,
     #[command(flatten)]
     pub inference: InferenceArgs,
 }
@@ -69,6 +70,27 @@ pub enum Form {
     Pyldavis,
     /// Counts, alpha and vocabulary for gensim, in three files whose names begin with --out
     Gensim,
+}
+
+/// Value of `--alpha`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Prior {
+    /// Numbers.
+    Numbers(Alpha),
+    /// A file of numbers.
+    File(PathBuf),
+}
+
+/// Parses numbers; a text that is no number and is not a list of them names a file.
+fn prior(text: &str) -> Result<Prior, String> {
+    let is_list = text.split(',').any(|part| part.trim().parse::<f64>().is_ok());
+    if is_list || !Path::new(text).is_file() {
+        return alpha(text).map(Prior::Numbers).map_err(|reason| match is_list {
+            true => reason,
+            false => format!("{reason}, nor a file"),
+        });
+    }
+    Ok(Prior::File(text.into()))
 }
 
 impl Form {

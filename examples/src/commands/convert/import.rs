@@ -7,14 +7,15 @@ use std::path::{Path, PathBuf};
 use lda_core::container::{FileError, FileProblem};
 use lda_core::corpus::ReadError;
 use lda_core::corpus::read::read_vocabulary;
-use lda_core::interop::{InteropError, mallet, npy, warplda};
+use lda_core::interop::{InteropError, mallet, warplda};
 use lda_core::model::TopicModel;
 use lda_core::prior::{Alpha, PriorError};
 use lda_core::train::{Checkpoints, ResumeError, Snapshot, Trainer};
 use lda_examples::reading::{self, ReadingError};
 use thiserror::Error;
 
-use crate::commands::convert::args::{Args, Program};
+use crate::commands::convert::args::{Args, Prior, Program};
+use crate::commands::convert::arrays::{self, ArrayError};
 
 /// Errors of reading a model.
 #[derive(Debug, Error)]
@@ -34,6 +35,9 @@ pub enum ImportError {
     /// A file of another program is invalid.
     #[error("{0}{hint}", hint = hint(*.1))]
     Exchange(InteropError, Program),
+    /// An array is invalid.
+    #[error(transparent)]
+    Array(#[from] ArrayError),
     /// The file of `--names` cannot be read.
     #[error(transparent)]
     Names(#[from] ReadError),
@@ -124,10 +128,14 @@ pub fn import(args: &Args) -> Result<Imported, ImportError> {
         Program::Mallet => mallet::load_state(path).map_err(foreign)?,
         Program::Warplda => warplda::load_model(path).map_err(foreign)?,
         Program::Numpy => {
-            let weights = npy::load_topics(path).map_err(foreign)?;
+            let weights = arrays::load_topics(path)?;
             let topics = weights.num_topics();
             let usual = Alpha::Symmetric(50.0 / topics as f64);
-            let alpha = args.alpha.clone().unwrap_or(usual);
+            let alpha = match &args.alpha {
+                None => usual,
+                Some(Prior::Numbers(alpha)) => alpha.clone(),
+                Some(Prior::File(path)) => arrays::load_alpha(path)?,
+            };
             alpha.check(topics).map_err(ImportError::Prior)?;
             TopicModel::from_weights(weights, alpha)
         }
@@ -163,14 +171,15 @@ fn of_snapshot(args: &Args, path: &Path, snapshot: &Snapshot) -> Result<TopicMod
     Ok(resumed.model())
 }
 
-/// Detects the program from the first bytes. A compressed file is taken for a MALLET state, because
-/// MALLET compresses its states; other compressed files need `--from`.
+/// Detects the program from the first bytes. A compressed file that is not `.npy.gz` is taken for a MALLET
+/// state, because MALLET compresses its states; other compressed files need `--from`.
 fn tell(path: &Path) -> std::io::Result<Program> {
     let mut start = Vec::new();
     File::open(path)?.take(8).read_to_end(&mut start)?;
     Ok(match &start[..] {
         [0x89, b'L', b'D', b'A', ..] => Program::Lda,
-        [0x93, b'N', b'U', b'M', ..] => Program::Numpy,
+        [0x93, b'N', b'U', b'M', ..] | [b'P', b'K', 3 | 5, _, ..] => Program::Numpy,
+        _ if arrays::is_packed_array(path) => Program::Numpy,
         [0x1f, 0x8b, ..] | [b'#', b'd', b'o', b'c', ..] => Program::Mallet,
         // The first line is four numbers.
         [b'0'..=b'9', ..] => Program::Warplda,

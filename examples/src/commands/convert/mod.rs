@@ -11,6 +11,7 @@
 //! Also an example of [`lda_core::interop`], and of formats that need no library.
 
 mod args;
+mod arrays;
 mod gensim;
 mod import;
 mod npz;

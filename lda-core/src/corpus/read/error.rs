@@ -256,10 +256,28 @@ pub enum ReadError {
         /// The file.
         path: PathBuf,
     },
+    /// Bytes that are not text of the encoding that was named.
+    #[error(
+        "{at}: invalid {encoding}; set `encoding` to that of the file, or convert the file to UTF-8"
+    )]
+    Encoding {
+        /// Position.
+        at: Place,
+        /// The encoding.
+        encoding: &'static str,
+    },
+    /// A file in UTF-8, where another encoding was named.
+    #[error("{path}: it is UTF-8, not {encoding}; leave `encoding` out", path = path.display())]
+    NotEncoded {
+        /// The file.
+        path: PathBuf,
+        /// The encoding that was named.
+        encoding: &'static str,
+    },
     /// Bytes that are not UTF-8.
     #[error(
         "{at}: invalid UTF-8 ({found}); convert the file, for example with \
-         `iconv -f WINDOWS-1252 -t UTF-8`"
+         `iconv -f WINDOWS-1252 -t UTF-8`, or, for texts, set `encoding` to theirs"
     )]
     Utf8 {
         /// Position.
@@ -408,6 +426,8 @@ impl ReadError {
             self,
             Self::Utf8 { .. }
                 | Self::Utf16 { .. }
+                | Self::Encoding { .. }
+                | Self::NotEncoded { .. }
                 | Self::UnreadKind { .. }
                 | Self::UnknownFormat { .. }
                 | Self::TooLong { .. }

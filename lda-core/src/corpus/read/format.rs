@@ -23,8 +23,8 @@ use crate::corpus::Corpus;
 
 /// A file format.
 ///
-/// In all of them lines end with `\n`, `\r\n` or `\r`; text is UTF-8, or UTF-16 with a byte order
-/// mark; counts are whole numbers, also written as reals (`3`, `3.0`, `3e0`); and the file may be
+/// In all of them lines end with `\n`, `\r\n` or `\r`; text is UTF-8, UTF-16 with a byte order
+/// mark, or of [another encoding](ReadOptions::encoding); counts are whole numbers, also written as reals (`3`, `3.0`, `3e0`); and the file may be
 /// compressed with gzip or zstd.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -238,7 +238,11 @@ impl Format {
         let path = path.as_ref();
         match self.description().read_directory {
             Some(read_directory) if path.is_dir() => read_directory(path, options),
-            _ => super::parse(&mut Scanner::new(Input::file(path)?)?, self, options),
+            _ => super::parse(
+                &mut Scanner::new(Input::file(path)?.encoded(options)?)?,
+                self,
+                options,
+            ),
         }
     }
 
@@ -264,7 +268,11 @@ impl Format {
         name: impl AsRef<Path>,
         options: &ReadOptions,
     ) -> Result<(Corpus, ReadReport), ReadError> {
-        super::parse(&mut Scanner::new(Input::stream(reader, name.as_ref()))?, self, options)
+        super::parse(
+            &mut Scanner::new(Input::stream(reader, name.as_ref()).encoded(options)?)?,
+            self,
+            options,
+        )
     }
 }
 

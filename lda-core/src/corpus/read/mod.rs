@@ -10,6 +10,7 @@
 //! corpus where the format states its size and the file is sorted by document, within 2.2 times
 //! otherwise.
 
+mod charset;
 #[cfg(feature = "tables")]
 mod columns;
 #[cfg(feature = "tables")]
@@ -58,6 +59,7 @@ pub use words::read_vocabulary;
 
 use super::assembly::Repairs;
 use super::{Corpus, Document};
+use charset::Charset;
 use detect::Sample;
 use format::{CorpusFormat, FORMATS};
 use scan::Scanner;
@@ -68,6 +70,7 @@ pub(in crate::corpus) struct Input<'a> {
     /// Length in bytes, if known.
     size: Option<u64>,
     path: PathBuf,
+    charset: Charset,
 }
 
 impl<'a> Input<'a> {
@@ -77,11 +80,22 @@ impl<'a> Input<'a> {
         let metadata = file.metadata().map_err(fail)?;
         // The length of a pipe or device is unknown.
         let size = metadata.is_file().then_some(metadata.len());
-        Ok(Self { reader: Box::new(file), size, path: path.to_owned() })
+        let (path, charset) = (path.to_owned(), Charset::default());
+        Ok(Self { reader: Box::new(file), size, path, charset })
+    }
+
+    /// Sets the encoding to that of the options.
+    ///
+    /// # Errors
+    /// [`ReadError::Option`] if it is unknown.
+    fn encoded(mut self, options: &ReadOptions) -> Result<Self, ReadError> {
+        self.charset = Charset::named(options.encoding.as_deref())?;
+        Ok(self)
     }
 
     fn stream(reader: impl Read + 'a, name: &Path) -> Self {
-        Self { reader: Box::new(reader), size: None, path: name.to_owned() }
+        let (path, charset) = (name.to_owned(), Charset::default());
+        Self { reader: Box::new(reader), size: None, path, charset }
     }
 }
 
@@ -186,7 +200,7 @@ fn detect_and_parse(
     input: Input<'_>,
     options: &ReadOptions,
 ) -> Result<(Corpus, ReadReport), ReadError> {
-    let mut input = Scanner::new(input)?;
+    let mut input = Scanner::new(input.encoded(options)?)?;
     let format = match options.format {
         Some(format) => format,
         None => detect_format(&input)?,

@@ -46,6 +46,11 @@ impl fmt::Display for Compression {
 pub struct ReadOptions {
     /// The format; `None` (default): detected from name and content.
     pub format: Option<Format>,
+    /// Encoding of the texts, by its name in the
+    /// [Encoding Standard](https://encoding.spec.whatwg.org/#names-and-labels), such as `windows-1252`;
+    /// a byte order mark wins over it. `None` (default): UTF-8, or UTF-16 with a mark. Needs feature
+    /// `encodings`.
+    pub encoding: Option<String>,
     /// SVMlight: index of the first word. Default 1; some programs write indices from 0.
     pub index_base: u32,
     /// SVMlight and LDA-C: number of words V, which these formats do not state. `None` (default):
@@ -72,6 +77,7 @@ impl Default for ReadOptions {
     fn default() -> Self {
         Self {
             format: None,
+            encoding: None,
             index_base: 1,
             num_words: None,
             transpose: false,

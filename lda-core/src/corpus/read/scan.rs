@@ -4,9 +4,10 @@
 //! made to lie completely in the block (the rest of the block moves to its front, and the next
 //! bytes are read behind it). So nothing is copied out, and no line becomes a string.
 
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
 
+use super::charset::{HEAD, InvalidText};
 use super::encoding::{InvalidUtf16, as_text, unread_kind};
 use super::error::{Place, ReadError};
 use super::number::{decimal, digits};
@@ -51,7 +52,7 @@ impl<'a> Scanner<'a> {
     /// # Errors
     /// [`ReadError::Io`]; [`ReadError::NotBuilt`] if a decoder is not compiled in.
     pub(super) fn new(input: Input<'a>) -> Result<Self, ReadError> {
-        let Input { reader, size, path } = input;
+        let Input { reader, size, path, charset } = input;
         // A full block for each of many small files would cost more than reading them.
         let block =
             size.map_or(BLOCK, |size| (4 * size.min(BLOCK as u64) as usize).clamp(1 << 12, BLOCK));
@@ -63,12 +64,19 @@ impl<'a> Scanner<'a> {
             },
             _ => ReadError::Io { path: path.clone(), source },
         })?;
-        let reader = as_text(source.reader)
-            .map_err(|error| failed(path.clone(), source.compression, error))?;
+        let compression = source.compression;
+        let fail = |error| failed(path.clone(), compression, error);
+        let (mut head, mut reader) = (Vec::new(), source.reader);
+        reader.by_ref().take(HEAD as u64).read_to_end(&mut head).map_err(fail)?;
+        if let Some(kind) = unread_kind(&head) {
+            return Err(ReadError::UnreadKind { path, kind });
+        }
+        let whole = Box::new(Cursor::new(head.clone()).chain(reader));
+        let reader = charset.decode(&head, whole).and_then(as_text).map_err(fail)?;
         let mut scanner = Self {
             reader,
             path,
-            compression: source.compression,
+            compression,
             extent: source.extent,
             buffer: vec![0; block + PADDING],
             position: 0,
@@ -78,9 +86,6 @@ impl<'a> Scanner<'a> {
             bytes: 0,
         };
         scanner.fill()?;
-        if let Some(kind) = unread_kind(scanner.rest()) {
-            return Err(ReadError::UnreadKind { path: scanner.path, kind });
-        }
         if scanner.rest().starts_with(b"\xef\xbb\xbf") {
             // Skip the byte order mark.
             scanner.position = 3;
@@ -489,6 +494,13 @@ fn failed(path: PathBuf, compression: Compression, source: io::Error) -> ReadErr
     if source.get_ref().is_some_and(|inner| inner.is::<InvalidUtf16>()) {
         return ReadError::Utf16 { path };
     }
+    let inner = source.get_ref().and_then(|inner| inner.downcast_ref::<InvalidText>());
+    if let Some(&InvalidText { encoding, line }) = inner {
+        return match line {
+            Some(line) => ReadError::Encoding { at: Place::line(&path, line), encoding },
+            None => ReadError::NotEncoded { path, encoding },
+        };
+    }
     match (compression, source.kind()) {
         (Compression::None, _) => ReadError::Io { path, source },
         (_, UnexpectedEof) => ReadError::Truncated { path, compression },
@@ -522,7 +534,7 @@ mod tests {
     }
 
     fn scanner(bytes: &[u8]) -> Scanner<'_> {
-        let input = Input { reader: Box::new(bytes), size: None, path: "test".into() };
+        let input = Input::stream(bytes, Path::new("test"));
         Scanner::new(input).unwrap()
     }
 
@@ -538,11 +550,7 @@ mod tests {
                 text.push_str(&"0".repeat(zeros));
                 text.push_str(&format!("{number} "));
             }
-            let input = Input {
-                reader: Box::new(Drops(text.as_bytes(), at_once)),
-                size: None,
-                path: "test".into(),
-            };
+            let input = Input::stream(Drops(text.as_bytes(), at_once), Path::new("test"));
             let mut scanner = Scanner::new(input).unwrap();
             for &number in &numbers {
                 prop_assert_eq!(scanner.number("a number").unwrap(), number);

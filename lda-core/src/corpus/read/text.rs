@@ -49,7 +49,7 @@ fn read_directory(path: &Path, options: &ReadOptions) -> Result<(Corpus, ReadRep
     walk(path, &options.text.extensions, |file| {
         files += 1;
         let dropped = *collector.tokenizer.dropped();
-        match read_file(file, &mut collector) {
+        match read_file(file, options, &mut collector) {
             Ok((bytes, packed_bytes)) => {
                 volume.bytes += bytes;
                 volume.packed_bytes += packed_bytes;
@@ -74,8 +74,12 @@ fn read_directory(path: &Path, options: &ReadOptions) -> Result<(Corpus, ReadRep
 }
 
 /// Adds the words of a file; returns its bytes, after and before decompression.
-fn read_file(file: &Path, collector: &mut TextCollector) -> Result<(u64, u64), ReadError> {
-    let mut input = Scanner::new(Input::file(file)?)?;
+fn read_file(
+    file: &Path,
+    options: &ReadOptions,
+    collector: &mut TextCollector,
+) -> Result<(u64, u64), ReadError> {
+    let mut input = Scanner::new(Input::file(file)?.encoded(options)?)?;
     if input.rest().contains(&0) {
         return Err(ReadError::UnreadKind { path: file.to_owned(), kind: "a binary file" });
     }
@@ -336,7 +340,7 @@ mod tests {
         assert_eq!(
             invalid.to_string(),
             "text:2: invalid UTF-8 (`\\xe4`); convert the file, for example with \
-             `iconv -f WINDOWS-1252 -t UTF-8`"
+             `iconv -f WINDOWS-1252 -t UTF-8`, or, for texts, set `encoding` to theirs"
         );
         let mut options = plain();
         options.text.min_document_frequency = 2;

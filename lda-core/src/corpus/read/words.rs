@@ -170,7 +170,7 @@ mod tests {
         assert_eq!(
             error,
             "vocab:2: invalid UTF-8 (`\\xff`); convert the file, for example with \
-             `iconv -f WINDOWS-1252 -t UTF-8`"
+             `iconv -f WINDOWS-1252 -t UTF-8`, or, for texts, set `encoding` to theirs"
         );
         let long = vec![b'x'; 1 << 18];
         assert!(words(&long, 0).is_ok());
