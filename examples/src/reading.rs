@@ -92,7 +92,7 @@ pub enum ReadingError {
 
 /// A message of the library, with its options named as on the command line.
 fn with_option_names(error: &ReadError) -> String {
-    const NAMES: [&str; 15] = [
+    const NAMES: [&str; 16] = [
         "columns.text",
         "encoding",
         "format",
@@ -108,11 +108,13 @@ fn with_option_names(error: &ReadError) -> String {
         "stop_words",
         "strict",
         "transpose",
+        "words",
     ];
     let message = error.to_string().replace("`columns.header` set to false", "--no-header");
     NAMES.iter().fold(message, |message, name| {
         let option = match *name {
             "columns.text" => "text-column".to_owned(),
+            "words" => "word-pattern".to_owned(),
             name => name.replace('_', "-"),
         };
         message.replace(&format!("`{name}`"), &format!("--{option}"))

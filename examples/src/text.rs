@@ -20,7 +20,14 @@ pub struct WordArgs {
     /// that is cut into words already, such as segmented Chinese, Japanese and Thai) [default: unicode]
     #[arg(long, value_name = "RULE", value_parser = word_rule())]
     pub words: Option<String>,
-    /// Minimum length of a word, in characters [default: 2; with --words whitespace: 1]
+    /// Words are the matches of a regular expression, or of its group, such as `[\p{L}_]+`
+    #[arg(long, value_name = "REGEX", conflicts_with = "words")]
+    pub word_pattern: Option<String>,
+    /// Convert texts to Unicode's normal form C: letters with accents may be one character or two
+    #[arg(long)]
+    pub nfc: bool,
+    /// Minimum length of a word, in characters [default: 2; with --words whitespace and --word-pattern:
+    /// 1]
     #[arg(long, value_name = "N")]
     pub min_length: Option<u32>,
     /// Maximum length of a word, in characters [default: 64]
@@ -53,6 +60,12 @@ impl WordArgs {
             Some("unicode") => options.words = WordRule::Unicode,
             _ => {}
         }
+        if let Some(pattern) = self.word_pattern.clone().map(WordRule::Pattern)
+            && options.words != pattern
+        {
+            (options.words, options.min_length) = (pattern, 1);
+        }
+        options.nfc |= self.nfc;
         options.min_length = self.min_length.unwrap_or(options.min_length);
         options.max_length = self.max_length.unwrap_or(options.max_length);
         options.split_identifiers |= self.split_identifiers;
@@ -83,10 +96,12 @@ impl WordArgs {
     }
 
     /// The options by name, and whether each is given.
-    fn given(&self) -> [(&'static str, bool); 7] {
+    fn given(&self) -> [(&'static str, bool); 9] {
         [
             ("--stop-words", self.stop_words.is_some()),
             ("--words", self.words.is_some()),
+            ("--word-pattern", self.word_pattern.is_some()),
+            ("--nfc", self.nfc),
             ("--min-length", self.min_length.is_some()),
             ("--max-length", self.max_length.is_some()),
             ("--split-identifiers", self.split_identifiers),
@@ -148,7 +163,9 @@ impl TextArgs {
 /// and a tokenizer of their own.
 pub fn of_training(arg: Arg) -> Arg {
     let of_sources = match arg.get_id().as_str() {
-        "words" | "split_identifiers" | "keep_case" | "numbers" => return arg.requires("path"),
+        "words" | "word_pattern" | "nfc" | "split_identifiers" | "keep_case" | "numbers" => {
+            return arg.requires("path");
+        }
         "min_length" => "3",
         "max_length" => "32",
         "min_document_frequency" => "5",
@@ -227,23 +244,29 @@ mod tests {
     fn every_option_arrives() {
         let line = "in --stop-words none --min-length 3 --max-length 9 --split-identifiers \
             --keep-case --numbers --min-document-frequency 4 --max-document-frequency 0.5 \
-            --extensions md,txt --words whitespace --strict";
+            --extensions md,txt --words whitespace --nfc --strict";
         let Line { path, text } = parse(line).unwrap();
         assert_eq!(path, Some(PathBuf::from("in")));
-        assert!(text.given().all(|(_, given)| given));
+        assert!(text.given().all(|(name, given)| given != (name == "--word-pattern")));
         let mut expected = TextOptions::default();
         let words = &mut expected.tokenizer;
         words.stop_words = StopWords::None;
         (words.min_length, words.max_length) = (3, 9);
         (words.split_identifiers, words.lowercase, words.numbers) = (true, false, true);
-        words.words = WordRule::Whitespace;
+        (words.words, words.nfc) = (WordRule::Whitespace, true);
         (expected.min_document_frequency, expected.max_document_frequency) = (4, 0.5);
         expected.extensions = vec!["md".to_owned(), "txt".to_owned()];
         expected.strict = true;
         assert_eq!(text.options(None), expected);
         // Text that is cut already has words of one character.
-        let segmented = parse("in --words whitespace").unwrap().text.options(None).tokenizer;
-        assert_eq!((segmented.words, segmented.min_length), (WordRule::Whitespace, 1));
+        for (line, rule) in [
+            ("in --words whitespace", WordRule::Whitespace),
+            (r"in --word-pattern \w+", WordRule::Pattern(r"\w+".to_owned())),
+        ] {
+            let rules = parse(line).unwrap().text.options(None).tokenizer;
+            assert_eq!((rules.words, rules.min_length), (rule, 1));
+        }
+        assert!(parse(r"in --words unicode --word-pattern \w+").is_err());
     }
 
     #[test]
@@ -276,6 +299,8 @@ mod tests {
             "--numbers",
             "--extensions md",
             "--words unicode",
+            "--word-pattern a",
+            "--nfc",
             "--strict",
         ] {
             assert!(parse(option).is_err() && parse(&format!("in {option}")).is_ok(), "{option}");

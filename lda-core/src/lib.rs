@@ -54,6 +54,8 @@
 //! | `zstd` | on | reads corpora compressed with zstd |
 //! | `text` | on | reads plain text; words by the Unicode rules |
 //! | `encodings` | off | reads texts in encodings other than UTF-8 and UTF-16 |
+//! | `regex` | off | cuts texts into the words that match a regular expression |
+//! | `normalization` | off | normalises texts to the normal form C of Unicode |
 //! | `tables` | off | reads the texts of CSV, TSV and JSON lines files |
 //! | `mmap` | off | memory-maps models, shared between processes |
 //! | `tracing` | off | spans for subscribers of `tracing`: `epoch` (INFO; fields `epoch`, `sampler`) and within it `pass` (DEBUG; `name`, `set`, `round`), target `lda_core` |

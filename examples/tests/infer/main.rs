@@ -210,6 +210,14 @@ fn texts_are_cut_as_those_of_the_training() {
         assert_eq!(answer(&output)["tokens"], 1, "{line}");
         assert!(error.contains("by other rules") && error.contains("(--words)"), "{error}");
     }
+    // A pattern and a normal form are rules too.
+    scratch.write("forms.txt", "A1-caf\u{e9} B2\nA1 cafe\u{301}\n");
+    train(r"forms.txt --word-pattern \w+ --nfc --save p.lda");
+    let output = scratch.run("p.lda", "B2-cafe\u{301} A1 caf\u{e9}\n");
+    assert_eq!((&answer(&output)["tokens"], &answer(&output)["unknown"]), (&4.into(), &0.into()));
+    let output = scratch.run(r"p.lda --word-pattern [", "B2\n");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("--word-pattern: the pattern \"[\" is invalid"), "{error}");
     // Training goes on by the rules of the model, and so does the model that comes of it.
     train("new.txt --from c.lda --save d.lda");
     assert_eq!(answer(&scratch.run("d.lda new.txt", ""))["tokens"], 3);

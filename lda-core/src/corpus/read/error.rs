@@ -256,6 +256,14 @@ pub enum ReadError {
         /// The file.
         path: PathBuf,
     },
+    /// An invalid regular expression.
+    #[error("`words`: the pattern {pattern:?} is invalid: {reason}")]
+    Pattern {
+        /// The expression.
+        pattern: String,
+        /// The problem.
+        reason: String,
+    },
     /// Bytes that are not text of the encoding that was named.
     #[error(
         "{at}: invalid {encoding}; set `encoding` to that of the file, or convert the file to UTF-8"

@@ -15,6 +15,8 @@ mod charset;
 mod columns;
 #[cfg(feature = "tables")]
 mod csv;
+#[cfg(feature = "text")]
+mod cut;
 mod detect;
 mod dictionary;
 mod dropped;

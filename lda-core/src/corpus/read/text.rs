@@ -295,6 +295,53 @@ mod tests {
         );
     }
 
+    #[cfg(feature = "regex")]
+    #[test]
+    fn words_are_the_matches_of_a_pattern() {
+        let mut options = plain();
+        let words = |options: &mut ReadOptions, pattern: &str| {
+            options.text.tokenizer.words = WordRule::Pattern(pattern.to_owned());
+            documents("#Rust and c++, x*y a-b-c --", options)
+        };
+        assert_eq!(words(&mut options, r"[\w+-]+"), [["rust", "and", "c++", "x", "y", "a-b-c"]]);
+        assert_eq!(words(&mut options, r"#(\w+)"), [["rust"]]);
+        // Matches of nothing are no words, and the other rules hold too.
+        options.text.tokenizer.min_length = 2;
+        assert_eq!(words(&mut options, r"\w*"), [["rust", "and"]]);
+        for (pattern, reason) in
+            [("(a)(b)", "several groups"), ("[a", "unclosed"), ("a{9999999}", "size")]
+        {
+            options.text.tokenizer.words = WordRule::Pattern(pattern.to_owned());
+            let error = parse("a b", &options).unwrap_err().to_string();
+            assert!(error.contains(pattern) && error.contains(reason), "{error}");
+        }
+    }
+
+    #[cfg(feature = "normalization")]
+    #[test]
+    fn accents_have_one_form_on_request() {
+        let text = "caf\u{e9} cafe\u{301} CAFE\u{301}\n";
+        let mut options = plain();
+        assert_eq!(parse(text, &options).unwrap().0.num_words(), 2);
+        options.text.tokenizer.nfc = true;
+        assert_eq!(documents(text, &options), [["caf\u{e9}"; 3]]);
+        options.text.tokenizer.stop_words = StopWords::List(vec!["Cafe\u{301}".into()]);
+        assert!(parse(text, &options).is_err(), "all are stop words");
+    }
+
+    #[cfg(not(any(feature = "regex", feature = "normalization")))]
+    #[test]
+    fn rules_that_are_not_compiled_in_are_refused() {
+        let mut options = plain();
+        options.text.tokenizer.nfc = true;
+        let error = parse("one two", &options).unwrap_err().to_string();
+        assert!(error.contains("feature `normalization`"), "{error}");
+        options = plain();
+        options.text.tokenizer.words = WordRule::Pattern("a".into());
+        let error = parse("one two", &options).unwrap_err().to_string();
+        assert!(error.contains("feature `regex`"), "{error}");
+    }
+
     #[test]
     fn a_corpus_without_words_says_why() {
         let mut options = ReadOptions::default();

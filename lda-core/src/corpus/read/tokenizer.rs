@@ -1,10 +1,10 @@
 //! Tokenizer of plain text.
 
 use hashbrown::HashSet;
-use unicode_segmentation::UnicodeSegmentation;
 
+use super::cut::{Cutter, check_normalization, normalized};
 use super::stop_words::english;
-use super::{DroppedWords, Input, ReadError, StopWords, TokenizerOptions, WordRule};
+use super::{DroppedWords, Input, ReadError, StopWords, TokenizerOptions};
 
 /// Splits text into words and filters them, according to [`TokenizerOptions`].
 ///
@@ -27,6 +27,7 @@ use super::{DroppedWords, Input, ReadError, StopWords, TokenizerOptions, WordRul
 #[derive(Clone, Debug)]
 pub struct Tokenizer {
     options: TokenizerOptions,
+    cutter: Cutter,
     stop_words: HashSet<Box<str>>,
     word: String,
     pub(super) dropped: DroppedWords,
@@ -36,20 +37,27 @@ impl Tokenizer {
     /// Prepares the stop words.
     ///
     /// # Errors
-    /// [`ReadError`] of the file of stop words, if there is one.
+    /// [`ReadError`] of the file of stop words, if there is one; for an invalid pattern of words, and for
+    /// rules whose feature is not compiled in.
     pub fn new(options: &TokenizerOptions) -> Result<Self, ReadError> {
         let mut options = options.clone();
+        let cutter = Cutter::new(&options.words)?;
+        check_normalization(&options)?;
+        let nfc = options.nfc;
         if let StopWords::File(path) = &options.stop_words {
             let (words, _) = super::words::vocabulary(Input::file(path)?, 0)?;
-            options.stop_words = StopWords::List(words.iter().map(stop_word).collect());
+            options.stop_words =
+                StopWords::List(words.iter().map(|word| stop_word(word, nfc)).collect());
         }
         let stop_words = match &options.stop_words {
             StopWords::English => english().map(Box::from).collect(),
-            StopWords::List(words) => words.iter().map(|word| stop_word(word).into()).collect(),
+            StopWords::List(words) => {
+                words.iter().map(|word| stop_word(word, nfc).into()).collect()
+            }
             StopWords::None | StopWords::File(_) => HashSet::new(),
         };
         let (word, dropped) = (String::new(), DroppedWords::default());
-        Ok(Self { options, stop_words, word, dropped })
+        Ok(Self { options, cutter, stop_words, word, dropped })
     }
 
     /// The options, with the content of a file of stop words as a [list](StopWords::List).
@@ -65,21 +73,14 @@ impl Tokenizer {
     /// Calls `visit` with each word that is kept, in its normalised form, and with `None` for each word
     /// that is dropped.
     pub fn for_each_word(&mut self, text: &str, mut visit: impl FnMut(Option<&str>)) {
-        let rule = self.options.words;
-        let mut each = |word: &str| {
+        let cutter = self.cutter.clone();
+        cutter.for_each(&normalized(text, self.options.nfc), |word: &str| {
             if self.options.split_identifiers {
                 split_identifier(word, |part| visit(self.admit(part)));
             } else {
                 visit(self.admit(word));
             }
-        };
-        match rule {
-            WordRule::Unicode => text.unicode_words().for_each(each),
-            WordRule::Whitespace => {
-                let words = text.split_whitespace();
-                words.filter(|word| word.contains(char::is_alphanumeric)).for_each(&mut each);
-            }
-        }
+        });
     }
 
     /// The normalised form of a word; `None` if it is dropped.
@@ -122,9 +123,9 @@ fn fold(folded: &mut String, word: &str, lowercase: bool) {
     folded.push_str(&if lowercase { straight.to_lowercase() } else { straight });
 }
 
-fn stop_word(word: &str) -> String {
+fn stop_word(word: &str, nfc: bool) -> String {
     let mut folded = String::new();
-    fold(&mut folded, word.trim(), true);
+    fold(&mut folded, &normalized(word.trim(), nfc), true);
     folded
 }
 

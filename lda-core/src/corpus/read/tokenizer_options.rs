@@ -16,8 +16,8 @@ const PREFIX: &str = "tokenizer.";
 
 /// Words of a text: its tokenization.
 ///
-/// Text is split into [words](WordRule), and pieces without a letter or digit are dropped. Then, in
-/// this order: identifiers are split; letters are converted to lower case; numbers, words that are too
+/// Text is split into [words](WordRule), and pieces without a letter or digit are dropped, unless a
+/// pattern asks for them. Then, in this order: identifiers are split; letters are converted to lower case; numbers, words that are too
 /// short or too long, and stop words are dropped.
 ///
 /// ```
@@ -43,6 +43,9 @@ pub struct TokenizerOptions {
     pub numbers: bool,
     /// Boundaries of words. Default: those of Unicode.
     pub words: WordRule,
+    /// Convert the text to the normal form C of Unicode first, so that a letter with an accent is the same
+    /// whether it is one character or two. Default false. Needs feature `normalization`.
+    pub nfc: bool,
     /// Minimum length of a word in characters. Default 2.
     pub min_length: u32,
     /// Maximum length of a word in characters. Default 64.
@@ -58,6 +61,7 @@ impl Default for TokenizerOptions {
             lowercase: true,
             numbers: false,
             words: WordRule::default(),
+            nfc: false,
             min_length: 2,
             max_length: 64,
             stop_words: StopWords::English,
@@ -66,7 +70,7 @@ impl Default for TokenizerOptions {
 }
 
 /// Boundaries of the words of a text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum WordRule {
@@ -76,6 +80,10 @@ pub enum WordRule {
     Unicode,
     /// At white space alone: for text that is cut into words already.
     Whitespace,
+    /// The matches of a regular expression, in the syntax of the crate `regex`, or the matches of its
+    /// group, if it has one: as scikit-learn's `token_pattern` and MALLET's `--token-regex`. A match lies
+    /// within a line. Needs feature `regex`.
+    Pattern(String),
 }
 
 /// Stop words: frequent words that carry no topic.
@@ -100,9 +108,10 @@ impl TokenizerOptions {
     pub(crate) fn to_pairs(&self) -> Vec<(String, String)> {
         let Self { split_identifiers, lowercase, numbers, words, min_length, max_length, .. } =
             self;
-        let words = match words {
-            WordRule::Unicode => "unicode",
-            WordRule::Whitespace => "whitespace",
+        let (words, pattern) = match words {
+            WordRule::Unicode => ("unicode", None),
+            WordRule::Whitespace => ("whitespace", None),
+            WordRule::Pattern(pattern) => ("pattern", Some(pattern.clone())),
         };
         let (stop_words, list) = match &self.stop_words {
             StopWords::English => ("english", None),
@@ -120,9 +129,13 @@ impl TokenizerOptions {
             ("stop-words", stop_words.to_owned()),
         ];
         let list = list.map(|list| ("stop-list", list));
+        let pattern = pattern.map(|pattern| ("pattern", pattern));
+        let nfc = self.nfc.then(|| ("nfc", true.to_string()));
         rules
             .into_iter()
             .chain(list)
+            .chain(pattern)
+            .chain(nfc)
             .map(|(name, value)| (format!("{PREFIX}{name}"), value))
             .collect()
     }
@@ -137,17 +150,19 @@ impl TokenizerOptions {
             return Ok(None);
         }
         let list = rules.get("stop-list").unwrap_or_default();
+        let pattern = rules.get("pattern");
         let mut options = Self::default();
         for (name, value) in &rules.0 {
             let is_known = match name.as_str() {
                 "split-identifiers" => set(&mut options.split_identifiers, value.parse().ok()),
                 "lowercase" => set(&mut options.lowercase, value.parse().ok()),
                 "numbers" => set(&mut options.numbers, value.parse().ok()),
-                "words" => set(&mut options.words, word_rule(value)),
+                "words" => set(&mut options.words, word_rule(value, pattern)),
+                "nfc" => set(&mut options.nfc, value.parse().ok()),
                 "min-length" => set(&mut options.min_length, value.parse().ok()),
                 "max-length" => set(&mut options.max_length, value.parse().ok()),
                 "stop-words" => set(&mut options.stop_words, stop_words(value, list)),
-                "stop-list" => true,
+                "stop-list" | "pattern" => true,
                 _ => false,
             };
             if !is_known {
@@ -168,10 +183,11 @@ fn set<T>(field: &mut T, value: Option<T>) -> bool {
     })
 }
 
-fn word_rule(text: &str) -> Option<WordRule> {
+fn word_rule(text: &str, pattern: Option<&str>) -> Option<WordRule> {
     match text {
         "unicode" => Some(WordRule::Unicode),
         "whitespace" => Some(WordRule::Whitespace),
+        "pattern" => pattern.map(|pattern| WordRule::Pattern(pattern.to_owned())),
         _ => None,
     }
 }
@@ -196,6 +212,7 @@ mod tests {
             lowercase: false,
             numbers: true,
             words: WordRule::Whitespace,
+            nfc: true,
             min_length: 3,
             max_length: 9,
             stop_words: StopWords::List(vec!["ab".into(), "c d".into()]),
@@ -210,6 +227,7 @@ mod tests {
         all.extend(
             stop_words.into_iter().map(|stop_words| TokenizerOptions { stop_words, ..other() }),
         );
+        all.push(TokenizerOptions { words: WordRule::Pattern("\\w\n+".into()), ..other() });
         for options in all {
             let pairs = Pairs(options.to_pairs());
             assert_eq!(TokenizerOptions::from_pairs(&pairs).unwrap(), Some(options));
@@ -219,7 +237,9 @@ mod tests {
 
     #[test]
     fn unknown_rules_are_refused() {
-        for (name, value) in [("stemmer", "porter"), ("words", "regex"), ("min-length", "-1")] {
+        for (name, value) in
+            [("stemmer", "porter"), ("words", "regex"), ("words", "pattern"), ("min-length", "-1")]
+        {
             let mut pairs = TokenizerOptions::default().to_pairs();
             pairs.retain(|(known, _)| *known != format!("{PREFIX}{name}"));
             pairs.push((format!("{PREFIX}{name}"), value.to_owned()));
