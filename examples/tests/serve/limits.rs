@@ -55,7 +55,7 @@ fn bodies_are_bounded() {
 #[test]
 fn a_full_queue_rejects_requests_and_answers_the_rest() {
     let scratch = Scratch::new("queue");
-    let server = Server::start(&scratch, &format!("{SLOW} --queue 2 --timeout 600"));
+    let server = Server::start(&scratch, &format!("{SLOW} --queue 2 --per-client 9 --timeout 600"));
     let quick = json!({ "text": "tree" }).to_string();
     let mut slow = server.connect();
     slow.request("POST", "/infer", "", slow_document().to_string());
@@ -150,4 +150,90 @@ fn connections_are_bounded_and_time_out() {
     let late = second.try_receive();
     assert!(late.is_err() || late.is_ok_and(|reply| reply.status == 408));
     assert!(second.is_closed());
+}
+
+#[test]
+fn connections_per_client_are_bounded() {
+    let scratch = Scratch::new("per-client");
+    let server = Server::start(&scratch, "--connections-per-client 2");
+    let mut held = [server.connect(), server.connect()];
+    for connection in &mut held {
+        // The connection of the wait for readiness may not have ended yet.
+        assert_eq!(connection.get("/healthz").status, 200);
+    }
+    let mut third = server.connect();
+    third.request("GET", "/healthz", "", "");
+    assert!(third.try_receive().is_err());
+    drop(held);
+    wait_for("a place", || {
+        let mut connection = server.connect();
+        connection.request("GET", "/healthz", "", "");
+        connection.try_receive().ok()
+    });
+}
+
+#[test]
+fn health_checks_have_connections_of_their_own() {
+    let scratch = Scratch::new("health");
+    let line = "--max-connections 1 --idle 1000 --health-listen 127.0.0.1:0";
+    let server = Server::begin(&scratch, &format!("m.lda {line}"));
+    let health = server.logged("listening for health checks", 1);
+    let address = health["address"].as_str().unwrap();
+    let get = |path: &str| Connection::open(address).unwrap().get(path);
+    wait_for("readiness", || (get("/readyz").status == 200).then_some(()));
+    // It takes the only place and keeps it.
+    let mut idle = server.connect();
+    assert_eq!(idle.get("/topics").status, 200);
+    assert_eq!(get("/healthz").status, 200);
+    assert!(get("/metrics").text().contains("lda_answers_bytes 0\n"));
+    // The other routes are for clients.
+    let mut other = Connection::open(address).unwrap();
+    other.request("GET", "/topics", "", "");
+    assert_eq!(other.try_receive().unwrap().status, 404);
+}
+
+#[test]
+fn clients_that_do_not_read_are_disconnected() {
+    let scratch = Scratch::new("unread");
+    let server = Server::start(&scratch, "--idle 1");
+    let mut reader = server.connect();
+    let mut unread = server.connect();
+    let requests = "GET /openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(20_000);
+    // The server reads no further once its answers wait, so this may wait too.
+    let sent = std::thread::spawn(move || {
+        unread.send(requests);
+        unread
+    });
+    wait_for("the end of the connection", || {
+        let text = reader.get("/metrics").text();
+        text.contains("lda_http_connections 1\n").then_some(())
+    });
+    drop(sent.join().unwrap());
+}
+
+#[test]
+fn answers_in_memory_are_bounded() {
+    let scratch = Scratch::new("answers");
+    let server = Server::start(&scratch, "--max-answers 300");
+    let documents = |count| json!({ "documents": vec![json!({ "text": "tree sea" }); count] });
+    assert_eq!(server.post("/infer", &documents(2)).status, 200);
+    refused(&server.post("/infer", &documents(9)), 503, "full-answers");
+    assert_eq!(server.post("/infer", &documents(2)).status, 200);
+    wait_for("the room", || (server.metric("lda_answers_bytes") == 0.0).then_some(()));
+}
+
+#[test]
+fn long_lists_do_not_take_memory() {
+    let scratch = Scratch::new("lists");
+    let server = Server::start(&scratch, "");
+    let list = |item: &str| vec![item; (15 << 20) / (item.len() + 1)].join(",");
+    for (body, code) in [
+        (format!("{{\"documents\":[{}]}}", list("{}")), "many-documents"),
+        (format!("{{\"words\":[{}]}}", list("\"\"")), "many-tokens"),
+    ] {
+        refused(&server.connect().post("/infer", body), 413, code);
+        let memory = server.memory();
+        // 16 MiB of the body, and 2 million words of 24 bytes; the documents alone would take 340 MB.
+        assert!(memory < 160 << 20, "{code}: {memory}");
+    }
 }

@@ -199,6 +199,13 @@ impl Server {
         });
     }
 
+    /// Largest resident memory of the process so far, in bytes.
+    fn memory(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+    }
+
     fn signal(&self, name: &str) {
         let process = self.child.id().to_string();
         assert!(Command::new("kill").args([name, &process]).status().unwrap().success());

@@ -163,3 +163,44 @@ fn a_file_is_watched() {
         }
     }
 }
+
+#[test]
+fn a_mapped_file_that_is_overwritten_is_noticed() {
+    let scratch = Scratch::new("overwritten");
+    let models = models(&scratch);
+    let server = Server::start(&scratch, "--map");
+    let body = json!({ "text": "tree" });
+    assert_eq!(server.post("/infer", &body).status, 200);
+    let file = fs::OpenOptions::new().write(true).open(scratch.path("m.lda")).unwrap();
+    let mut file = std::io::BufWriter::new(file);
+    file.write_all(&models[0][..100]).unwrap();
+    file.flush().unwrap();
+    for _ in 0..2 {
+        let reply = server.post("/infer", &body);
+        assert_eq!((reply.status, reply.code().as_str()), (503, "model-overwritten"));
+        assert_eq!(server.get("/readyz").status, 503);
+    }
+    server.logged("the model file was changed in place: replace it, and reload", 1);
+    scratch.replace("m.lda", &models[1]);
+    server.signal("-HUP");
+    server.logged("model loaded", 2);
+    assert_eq!(server.post("/infer", &body).status, 200);
+    // A file that was replaced may be anything.
+    scratch.replace("m.lda", "no model");
+    assert_eq!(server.post("/infer", &body).status, 200);
+}
+
+#[test]
+fn a_pipe_in_the_place_of_the_model_is_refused() {
+    let scratch = Scratch::new("pipe");
+    let server = Server::start(&scratch, "");
+    fs::remove_file(scratch.path("m.lda")).unwrap();
+    let made = Command::new("mkfifo").arg(scratch.path("m.lda")).status().unwrap();
+    assert!(made.success());
+    for turn in 1..=2 {
+        server.signal("-HUP");
+        let event = server.logged("reload failed; the current model stays", turn);
+        assert!(event["reason"].as_str().unwrap().contains("it is not a file"), "{event}");
+    }
+    assert_eq!(server.post("/infer", &json!({ "text": "tree" })).status, 200);
+}

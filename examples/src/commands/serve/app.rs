@@ -1,18 +1,18 @@
 //! State shared by all requests, and the path of a request from its connection to a thread and back.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use lda_examples::connections::{ClientSlot, Clients, RequestContext};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
 
+use crate::commands::serve::answers_held::AnswersHeld;
 use crate::commands::serve::args::LimitArgs;
 use crate::commands::serve::body::{Bodies, Held};
-use crate::commands::serve::clients::{ClientSlot, Clients};
 use crate::commands::serve::metrics::Metrics;
 use crate::commands::serve::model::{Current, Ready};
 use crate::commands::serve::problem::Problem;
@@ -28,16 +28,10 @@ pub struct App {
     pub current: Current,
     pub queue: Queue<Work>,
     pub bodies: Bodies,
+    pub answers: AnswersHeld,
     pub metrics: Metrics,
     clients: Arc<Clients>,
     ending: AtomicBool,
-}
-
-/// Client address and deadline of a request.
-#[derive(Clone, Copy, Debug)]
-pub struct RequestContext {
-    pub client: IpAddr,
-    pub deadline: Instant,
 }
 
 /// An admitted request: it holds its model, its body and its slot of the client until it is dropped.
@@ -46,7 +40,7 @@ pub struct RequestGuard {
     deadline: Instant,
     /// Empty if the request has none.
     body: Held,
-    _admitted: Option<ClientSlot>,
+    _admitted: ClientSlot,
 }
 
 impl App {
@@ -56,8 +50,9 @@ impl App {
             current: Current::default(),
             queue: Queue::new(limits.queue),
             bodies: Bodies::new(limits.max_body as usize, limits.max_buffered),
+            answers: AnswersHeld::new(limits.max_answers),
             metrics: Metrics::new(),
-            clients: Arc::new(Clients::new(limits.per_client)),
+            clients: Arc::new(Clients::new(limits.requests_per_client())),
             ending: AtomicBool::new(false),
             limits,
         }
@@ -73,20 +68,23 @@ impl App {
         match self.current.get() {
             _ if self.ending.load(Ordering::Relaxed) => Err(Problem::Ending),
             None => Err(Problem::Loading),
-            Some(_) => Ok(()),
+            Some(ready) => ready.check_file(),
         }
     }
 
     /// Admits a request without a body.
     ///
     /// # Errors
-    /// [`Problem::Loading`] or [`Problem::Client`].
+    /// [`Problem::Loading`], [`Problem::Overwritten`] or [`Problem::Client`].
     pub fn admit(&self, context: RequestContext) -> Result<RequestGuard, Problem> {
+        let ready = self.current.get().ok_or(Problem::Loading)?;
+        ready.check_file()?;
+        let busy = Problem::Client { limit: self.clients.limit() };
         Ok(RequestGuard {
-            ready: self.current.get().ok_or(Problem::Loading)?,
+            ready,
             deadline: context.deadline,
             body: Held::default(),
-            _admitted: self.clients.admit(context.client)?,
+            _admitted: self.clients.admit(context.client).ok_or(busy)?,
         })
     }
 
@@ -108,14 +106,15 @@ impl App {
     /// Runs `task` with the body on an inference thread.
     ///
     /// # Errors
-    /// [`Problem::Queue`], [`Problem::Time`], and those of the task.
+    /// [`Problem::Queue`], [`Problem::Time`], [`Problem::Answers`], [`Problem::Overwritten`], and those of the
+    /// task.
     pub async fn ask(
         &self,
         guard: RequestGuard,
         task: impl FnOnce(&[u8], &mut WorkerState<'_>, &Caller<'_>) -> Outcome + Send + 'static,
     ) -> Result<Response, Problem> {
         let RequestGuard { ready, deadline, body, _admitted } = guard;
-        let print = header_value(&ready.fingerprint);
+        let (print, used) = (header_value(&ready.fingerprint), Arc::clone(&ready));
         let (reply, outcome) = oneshot::channel();
         let work = Work {
             ready,
@@ -127,7 +126,9 @@ impl App {
         self.queue.push(work, is_wanted).map_err(full)?;
         let outcome = timeout_at(deadline, outcome).await.map_err(|_| Problem::Time)?;
         // The sender is dropped without a reply only if its thread was lost.
-        let json = outcome.map_err(|_| Problem::Internal)??;
+        let json = self.answers.count(outcome.map_err(|_| Problem::Internal)??)?;
+        // Looked at after the work, so that no answer is of a file that has changed.
+        used.check_file()?;
         let media_type = HeaderValue::from_static("application/json");
         Ok(([(header::CONTENT_TYPE, media_type), (MODEL, print)], json).into_response())
     }

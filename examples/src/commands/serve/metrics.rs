@@ -29,6 +29,7 @@ pub struct Metrics {
     connections: Gauge,
     queued: Gauge,
     buffered: Gauge,
+    answers: Gauge,
     documents: Counter,
     tokens: Counter,
     unknown: Counter,
@@ -87,6 +88,7 @@ impl Metrics {
             connections: set.add("http_connections", "Open connections"),
             queued: set.add("queued", "Requests that wait for an inference thread"),
             buffered: set.add_in(Unit::Bytes, "buffered", "Request bodies in memory"),
+            answers: set.add_in(Unit::Bytes, "answers", "Answers that clients have not read"),
             documents: set.add("documents", "Documents answered"),
             tokens: set.add("tokens", "Tokens of words in the model's vocabulary"),
             unknown: set.add("unknown_tokens", "Tokens of unknown words"),
@@ -139,9 +141,10 @@ impl Metrics {
     }
 
     /// Encodes all metrics as text, with the lengths that other parts hold.
-    pub fn encode(&self, queued: usize, buffered: usize) -> String {
+    pub fn encode(&self, queued: usize, buffered: usize, answers: usize) -> String {
         self.queued.set(queued as i64);
         self.buffered.set(buffered as i64);
+        self.answers.set(answers as i64);
         self.set.encode()
     }
 }
@@ -198,7 +201,7 @@ mod tests {
         metrics.begin("/infer".to_owned()).end(StatusCode::OK);
         drop(metrics.begin("/infer".to_owned()));
         let in_flight = metrics.begin("/topics".to_owned());
-        let text = metrics.encode(3, 4);
+        let text = metrics.encode(3, 4, 5);
         for line in [
             "lda_http_requests_total{route=\"/infer\",status=\"200\"} 1",
             "lda_http_requests_abandoned_total 1",
@@ -206,11 +209,12 @@ mod tests {
             "lda_http_request_duration_seconds_count{route=\"/infer\"} 1",
             "lda_queued 3",
             "lda_buffered_bytes 4",
+            "lda_answers_bytes 5",
             "lda_model_loads_total{outcome=\"failed\"} 0",
         ] {
             assert!(text.lines().any(|other| other == line), "{line} in {text}");
         }
         in_flight.end(StatusCode::NOT_FOUND);
-        assert!(metrics.encode(0, 0).contains("lda_http_requests_in_flight 0\n"));
+        assert!(metrics.encode(0, 0, 0).contains("lda_http_requests_in_flight 0\n"));
     }
 }

@@ -16,10 +16,11 @@
 //!
 //! - An asynchronous runtime serves the connections and never computes; one thread per core computes
 //!   and never waits for a client. `workers` describes how abandoned requests are cancelled.
-//! - Every limit has a status: size, documents and tokens of a body (413), total bytes of bodies, length
-//!   of the queue and time (503), requests per client (429). A body is parsed before its documents are
-//!   counted, which takes up to about 25 times its size in memory per thread. The size of an answer is
-//!   bounded only by that of its request (`top` limits it).
+//! - Every limit has a status: size, documents and tokens of a body (413), total bytes of bodies and of
+//!   answers, length of the queue and time (503), requests per client (429). Documents and tokens are
+//!   counted while a body is parsed. Clients that do not read their answers are disconnected, and one
+//!   client has at most half of the connections.
+//! - `--health-listen` answers health checks and metrics on connections of their own.
 //! - A new model is loaded while the current one serves, and then replaces it; the header `x-model` of an
 //!   answer is the fingerprint of its model.
 //! - An answer depends only on model, method, seed and document, and equals that of `lda infer`; batches,
@@ -36,14 +37,15 @@
 //!
 //! `load.lua` measures it on your machine. Above the limits it shows 429 and 503, and no other failure.
 //!
-//! `openapi.json` describes the routes. The service has neither TLS nor authentication, and no protection
-//! against clients that read answers slowly: use a reverse proxy.
+//! `openapi.json` describes the routes. The service has neither TLS nor authentication: use a reverse
+//! proxy.
 
 mod answer;
+mod answers_held;
 mod app;
 mod args;
 mod body;
-mod clients;
+mod counted;
 mod leading_words;
 mod log;
 mod mapped_model;
@@ -55,7 +57,6 @@ mod reload;
 mod request;
 mod routes;
 mod run;
-mod server;
 mod signals;
 mod topics;
 mod work;

@@ -4,8 +4,10 @@
 //! therefore never waits for requests, and requests never wait for it; both models are in memory until
 //! the last request of the old one is answered.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::SystemTime;
 
@@ -18,11 +20,12 @@ use lda_examples::method::MethodError;
 use lda_examples::reading;
 use lda_examples::text::WordArgs;
 use thiserror::Error;
-use tracing::warn;
+use tracing::{error, warn};
 
 use crate::commands::serve::args::Args;
 use crate::commands::serve::leading_words::LeadingWords;
 use crate::commands::serve::mapped_model;
+use crate::commands::serve::problem::Problem;
 
 /// Errors of opening a model.
 #[derive(Debug, Error)]
@@ -36,6 +39,15 @@ pub enum OpenError {
     /// The stop words cannot be read.
     #[error(transparent)]
     Words(#[from] ReadError),
+    /// The file cannot be opened.
+    #[error("{path}: cannot read: {source}", path = path.display())]
+    Open { path: PathBuf, source: io::Error },
+    /// The model is a directory, a pipe or a device.
+    #[error("{path}: it is not a file: give a model of `lda train --save`", path = path.display())]
+    NoFile { path: PathBuf },
+    /// The file changed while it was mapped.
+    #[error("{path}: it changed while it was opened: replace it, and do not write into it", path = path.display())]
+    Changed { path: PathBuf },
     /// The thread that opened it panicked.
     #[error("{path}: loading panicked; this is a bug", path = path.display())]
     Fault { path: PathBuf },
@@ -68,12 +80,25 @@ impl Opening {
         })
     }
 
+    /// Opens the model again, unless it is not a file: to open a pipe would wait for a writer, for ever.
+    pub fn reopen(&self) -> Result<Ready, OpenError> {
+        match self.path.metadata() {
+            Ok(metadata) if !metadata.is_file() => {
+                Err(OpenError::NoFile { path: self.path.clone() })
+            }
+            _ => self.open(),
+        }
+    }
+
     /// Reads and checks the whole file and prepares inference; takes seconds for a large model.
     pub fn open(&self) -> Result<Ready, OpenError> {
         // The file is untrusted input, so a mapped file is checked too.
-        let model = match self.map {
-            true => mapped_model::open(&self.path)?,
-            false => TopicModel::load(&self.path)?,
+        let (model, mapped) = match self.map {
+            true => {
+                let mapped = MappedFile::open(&self.path)?;
+                (mapped_model::open(&self.path)?, Some(mapped))
+            }
+            false => (TopicModel::load(&self.path)?, None),
         };
         let fingerprint = format!("{:016x}", model.fingerprint());
         let leading = LeadingWords::new(&model, self.max_terms);
@@ -84,7 +109,10 @@ impl Opening {
         let tokenizer = Tokenizer::new(&self.words.options(rules))?;
         let inference = Inference::new(Box::new(model), self.method, self.seed)
             .map_err(|source| OpenError::Inference { path: self.path.clone(), source })?;
-        Ok(Ready { inference, fingerprint, leading, tokenizer })
+        if mapped.as_ref().is_some_and(|mapped| !mapped.is_at(&self.path)) {
+            return Err(OpenError::Changed { path: self.path.clone() });
+        }
+        Ok(Ready { inference, fingerprint, leading, tokenizer, mapped })
     }
 }
 
@@ -97,11 +125,24 @@ pub struct Ready {
     pub leading: LeadingWords,
     /// Cuts texts into words as those that the model was trained on.
     pub tokenizer: Tokenizer,
+    /// The file, if the model lies in it.
+    pub mapped: Option<MappedFile>,
 }
 
 impl Ready {
     pub fn model(&self) -> &TopicModel {
         self.inference.model()
+    }
+
+    /// Checks that the file of a mapped model is as it was.
+    ///
+    /// # Errors
+    /// [`Problem::Overwritten`].
+    pub fn check_file(&self) -> Result<(), Problem> {
+        match &self.mapped {
+            Some(mapped) if mapped.has_changed() => Err(Problem::Overwritten),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -132,9 +173,47 @@ pub struct Stamp {
 impl Stamp {
     /// `None` if there is no file.
     pub fn of(path: &Path) -> Option<Self> {
-        let metadata = path.metadata().ok()?;
+        Some(Self::new(&path.metadata().ok()?))
+    }
+
+    fn new(metadata: &Metadata) -> Self {
         let modified = metadata.modified().ok();
-        Some(Self { modified, length: metadata.len(), number: number(&metadata) })
+        Self { modified, length: metadata.len(), number: number(metadata) }
+    }
+}
+
+/// The file of a mapped model. A file that replaces it by a rename does not change it.
+#[derive(Debug)]
+pub struct MappedFile {
+    file: File,
+    stamp: Stamp,
+    is_logged: AtomicBool,
+}
+
+impl MappedFile {
+    fn open(path: &Path) -> Result<Self, OpenError> {
+        let open = || {
+            let file = File::open(path)?;
+            let stamp = Stamp::new(&file.metadata()?);
+            Ok(Self { file, stamp, is_logged: AtomicBool::new(false) })
+        };
+        open().map_err(|source| OpenError::Open { path: path.to_owned(), source })
+    }
+
+    /// Whether the file was not written into since it was opened, and is still the one of this path.
+    fn is_at(&self, path: &Path) -> bool {
+        !self.has_changed() && Stamp::of(path).as_ref() == Some(&self.stamp)
+    }
+
+    /// Whether the length or the time of modification of the file has changed; the first time, it is
+    /// logged. Costs one system call.
+    fn has_changed(&self) -> bool {
+        let same = |metadata: &Metadata| Stamp::new(metadata) == self.stamp;
+        let has_changed = !self.file.metadata().as_ref().is_ok_and(same);
+        if has_changed && !self.is_logged.swap(true, Ordering::Relaxed) {
+            error!("the model file was changed in place: replace it, and reload");
+        }
+        has_changed
     }
 }
 

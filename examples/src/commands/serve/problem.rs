@@ -42,12 +42,20 @@ pub enum Problem {
     Client { limit: usize },
     #[error("request bodies in flight already take {limit} bytes: try again")]
     Buffers { limit: usize },
+    #[error(
+        "answers that clients have not read take {limit} bytes, or this one would: try again, or ask for less"
+    )]
+    Answers { limit: usize },
     #[error("{limit} requests are already queued: try again")]
     Queue { limit: usize },
     #[error("the answer was not ready in time: try again, or send a smaller request")]
     Time,
     #[error("the model is being loaded: try again")]
     Loading,
+    #[error(
+        "the model file was changed in place, so that the model is lost: replace the file, and reload"
+    )]
+    Overwritten,
     #[error("the service is shutting down: use another instance")]
     Ending,
     #[error("internal error: see the log of the service")]
@@ -87,6 +95,8 @@ impl Problem {
             Self::Tokens { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "many-tokens"),
             Self::Client { .. } => (StatusCode::TOO_MANY_REQUESTS, "busy-client"),
             Self::Buffers { .. } => (StatusCode::SERVICE_UNAVAILABLE, "full-buffers"),
+            Self::Answers { .. } => (StatusCode::SERVICE_UNAVAILABLE, "full-answers"),
+            Self::Overwritten => (StatusCode::SERVICE_UNAVAILABLE, "model-overwritten"),
             Self::Queue { .. } => (StatusCode::SERVICE_UNAVAILABLE, "full-queue"),
             Self::Time => (StatusCode::SERVICE_UNAVAILABLE, "out-of-time"),
             Self::Loading => (StatusCode::SERVICE_UNAVAILABLE, "loading"),

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 use tracing::{error, info};
 
 use crate::commands::serve::app::App;
-use crate::commands::serve::model::{OpenError, Opening, Stamp};
+use crate::commands::serve::model::{OpenError, Opening, Ready, Stamp};
 use crate::commands::serve::signals::Reloads;
 
 /// Loads the first model.
@@ -22,7 +22,7 @@ use crate::commands::serve::signals::Reloads;
 pub async fn first(app: &Arc<App>, opening: &Opening) -> Result<Option<Stamp>, OpenError> {
     // Taken before the file is opened, so that a later change is detected.
     let stamp = Stamp::of(&opening.path);
-    load(app, opening).await.map(|()| stamp)
+    load(app, opening, Opening::open).await.map(|()| stamp)
 }
 
 /// Loads a model at every SIGHUP, and if the file checked every `watch` differs from `stamp`.
@@ -46,18 +46,22 @@ pub async fn go_on(
             },
         }
         stamp = Stamp::of(&opening.path);
-        if let Err(reason) = load(&app, &opening).await {
+        if let Err(reason) = load(&app, &opening, Opening::reopen).await {
             app.metrics.not_loaded();
             error!(%reason, "reload failed; the current model stays");
         }
     }
 }
 
-async fn load(app: &Arc<App>, opening: &Opening) -> Result<(), OpenError> {
+async fn load(
+    app: &Arc<App>,
+    opening: &Opening,
+    open: fn(&Opening) -> Result<Ready, OpenError>,
+) -> Result<(), OpenError> {
     let start = Instant::now();
     let opened = spawn_blocking({
         let opening = opening.clone();
-        move || opening.open()
+        move || open(&opening)
     });
     let fault = |_| OpenError::Fault { path: opening.path.clone() };
     let ready = opened.await.map_err(fault)??;

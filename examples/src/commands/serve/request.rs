@@ -12,6 +12,7 @@ use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::commands::serve::args::LimitArgs;
+use crate::commands::serve::counted::{self, Documents, Tokens};
 use crate::commands::serve::problem::Problem;
 
 /// Id of unknown words, which no model has.
@@ -22,9 +23,9 @@ const UNKNOWN: u32 = u32::MAX;
 #[serde(default, deny_unknown_fields)]
 pub struct InferRequest {
     text: Option<String>,
-    ids: Option<Vec<u32>>,
-    words: Option<Vec<String>>,
-    documents: Option<Vec<Object<Document>>>,
+    ids: Option<Tokens<u32>>,
+    words: Option<Tokens<String>>,
+    documents: Option<Documents<Object<Document>>>,
     /// Maximum number of topics per answer.
     pub top: Option<NonZeroU32>,
 }
@@ -34,7 +35,7 @@ pub struct InferRequest {
 #[serde(deny_unknown_fields)]
 pub struct SimilarRequest {
     document: Object<Document>,
-    documents: Vec<Object<Document>>,
+    documents: Documents<Object<Document>>,
     pub limit: Option<NonZeroU32>,
 }
 
@@ -45,9 +46,9 @@ pub struct Document {
     /// Text, which is cut into words as in the training of the model.
     text: Option<String>,
     /// Word ids of the model.
-    ids: Option<Vec<u32>>,
+    ids: Option<Tokens<u32>>,
     /// Words, which are looked up as they are.
-    words: Option<Vec<String>>,
+    words: Option<Tokens<String>>,
 }
 
 /// Accepts only a JSON object for `T`; serde alone also accepts an array, with fields by position.
@@ -77,9 +78,9 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 /// Parses a JSON body.
 ///
 /// # Errors
-/// [`Problem::Syntax`] or [`Problem::Shape`].
-pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(body).map(|Object(body)| body).map_err(Problem::of_body)
+/// As [`counted::parse`].
+pub fn parse<T: DeserializeOwned>(body: &[u8], limits: &LimitArgs) -> Result<T, Problem> {
+    counted::parse(body, limits).map(|Object(body)| body)
 }
 
 impl InferRequest {
@@ -107,8 +108,8 @@ impl SimilarRequest {
     }
 }
 
-fn plain(documents: Vec<Object<Document>>) -> impl Iterator<Item = Document> {
-    documents.into_iter().map(|Object(document)| document)
+fn plain(documents: Documents<Object<Document>>) -> impl Iterator<Item = Document> {
+    documents.0.into_iter().map(|Object(document)| document)
 }
 
 impl Document {
@@ -157,8 +158,8 @@ impl<'a> Resolver<'a> {
             ));
         }
         let mut ids = match document {
-            Document { ids: Some(ids), .. } => ids,
-            Document { words: Some(words), .. } => {
+            Document { ids: Some(Tokens(ids)), .. } => ids,
+            Document { words: Some(Tokens(words)), .. } => {
                 let names = names(self.model)?;
                 words.iter().map(|word| names.id(word).unwrap_or(UNKNOWN)).collect()
             }

@@ -11,12 +11,13 @@ use axum::http::{HeaderMap, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
+use lda_examples::connections::RequestContext;
 use lda_examples::metrics::MEDIA_TYPE;
 use serde::{Deserialize, Serialize};
 use tracing::debug;
 
 use crate::commands::serve::answer::{Answers, DocumentDistance, DocumentTopics};
-use crate::commands::serve::app::{App, RequestContext};
+use crate::commands::serve::app::App;
 use crate::commands::serve::problem::Problem;
 use crate::commands::serve::request::{InferRequest, SimilarRequest, parse};
 use crate::commands::serve::topics::{Neighbour, Topic, hellinger, neighbours};
@@ -30,23 +31,37 @@ const MAX_TOPICS: usize = 1000;
 /// Default number of terms per topic, and of neighbours.
 const SOME: usize = 10;
 
+type Route = (&'static str, MethodRouter<Arc<App>>);
+
+/// Path and handlers of the routes for operators.
+fn health_routes() -> [Route; 3] {
+    [("/healthz", get(health)), ("/readyz", get(readiness)), ("/metrics", get(metrics))]
+}
+
 /// Path and handlers of every route.
-fn routes() -> [(&'static str, MethodRouter<Arc<App>>); 8] {
-    [
+fn routes() -> impl Iterator<Item = Route> {
+    let others: [Route; 5] = [
         ("/infer", post(infer)),
         ("/similar", get(similar_topics).post(similar_documents)),
         ("/topics", get(topics)),
         ("/topics/{id}", get(topic)),
-        ("/healthz", get(health)),
-        ("/readyz", get(readiness)),
-        ("/metrics", get(metrics)),
         ("/openapi.json", get(openapi)),
-    ]
+    ];
+    others.into_iter().chain(health_routes())
 }
 
 /// Router of all routes, with metrics of each request.
 pub fn router(app: Arc<App>) -> Router {
-    routes()
+    router_of(app, routes())
+}
+
+/// Router of the routes for operators.
+pub fn health_router(app: Arc<App>) -> Router {
+    router_of(app, health_routes())
+}
+
+fn router_of(app: Arc<App>, routes: impl IntoIterator<Item = Route>) -> Router {
+    routes
         .into_iter()
         .fold(Router::new(), |router, (path, methods)| router.route(path, methods))
         .fallback(|| async { Problem::Route })
@@ -73,7 +88,7 @@ async fn infer(
 ) -> Result<Response, Problem> {
     let guard = app.receive(context, body).await?;
     let task = |body: &[u8], worker: &mut WorkerState<'_>, caller: &Caller<'_>| {
-        let mut request: InferRequest = parse(body)?;
+        let mut request: InferRequest = parse(body, worker.limits())?;
         let (documents, batch) = request.documents()?;
         let mut answers = Vec::with_capacity(documents.len());
         worker.infer(documents.into_iter(), caller, |inference, answer| {
@@ -100,7 +115,7 @@ async fn similar_documents(
 
     let guard = app.receive(context, body).await?;
     let task = |body: &[u8], worker: &mut WorkerState<'_>, caller: &Caller<'_>| {
-        let request: SimilarRequest = parse(body)?;
+        let request: SimilarRequest = parse(body, worker.limits())?;
         let limit = request.limit;
         let documents = request.documents();
         let mut asked: Option<Vec<f64>> = None;
@@ -252,7 +267,7 @@ async fn readiness(State(app): State<Arc<App>>) -> Result<&'static str, Problem>
 }
 
 async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
-    let text = app.metrics.encode(app.queue.len(), app.bodies.held());
+    let text = app.metrics.encode(app.queue.len(), app.bodies.held(), app.answers.held());
     ([(header::CONTENT_TYPE, MEDIA_TYPE)], text)
 }
 
@@ -273,7 +288,7 @@ mod tests {
         let description: Value = serde_json::from_str(OPENAPI).unwrap();
         let described = description["paths"].as_object().unwrap().keys().map(String::as_str);
         let served = routes().map(|(path, _)| path);
-        assert_eq!(described.collect::<BTreeSet<_>>(), BTreeSet::from(served));
+        assert_eq!(described.collect::<BTreeSet<_>>(), served.collect::<BTreeSet<_>>());
         assert_eq!(description["info"]["version"], env!("CARGO_PKG_VERSION"));
     }
 }

@@ -1,20 +1,27 @@
 //! Start, run and shutdown of the service.
 
+use std::fmt::Display;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use lda_core::infer::InferenceError;
+use lda_examples::connections::{self, Bounds, Observer};
 use lda_examples::method::MethodError;
 use thiserror::Error;
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
-use tracing::info;
+use tracing::{debug, info, warn};
 
 use crate::commands::serve::app::App;
 use crate::commands::serve::args::Args;
+use crate::commands::serve::metrics::Connected;
 use crate::commands::serve::model::{OpenError, Opening};
-use crate::commands::serve::routes::router;
-use crate::commands::serve::{reload, server, signals, workers};
+use crate::commands::serve::routes::{health_router, router};
+use crate::commands::serve::{reload, signals, workers};
+
+/// Maximum number of connections for health checks and metrics.
+const HEALTH_CONNECTIONS: usize = 64;
 
 /// Errors of starting and stopping the service.
 #[derive(Debug, Error)]
@@ -23,8 +30,8 @@ pub enum ServeError {
     #[error(transparent)]
     Method(#[from] MethodError),
     /// The service cannot listen on the address.
-    #[error("--listen {address}: {source}; give another address")]
-    Listen { address: String, source: io::Error },
+    #[error("{option} {address}: {source}; give another address")]
+    Listen { option: &'static str, address: String, source: io::Error },
     /// The system cannot start threads or install signal handlers.
     #[error("cannot start threads or handle signals: {0}")]
     System(io::Error),
@@ -53,7 +60,7 @@ impl ServeError {
 /// [`ServeError`].
 pub fn run(args: Args) -> Result<(), ServeError> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(args.limits.io_threads.into())
+        .worker_threads(args.connections.io_threads.into())
         .thread_name("connections")
         .enable_all()
         .build()
@@ -67,13 +74,26 @@ pub fn run(args: Args) -> Result<(), ServeError> {
 async fn serve(args: Args) -> Result<(), ServeError> {
     let (reloads, mut endings) = signals::listen().map_err(ServeError::System)?;
     let opening = Opening::new(&args)?;
-    let listener = TcpListener::bind(&args.listen).await;
-    let refused = |source| ServeError::Listen { address: args.listen.clone(), source };
-    let listener = listener.map_err(refused)?;
-    let address = listener.local_addr().map_err(refused)?;
+    let (listener, address) = listen("--listen", &args.connections.listen).await?;
+    let health = match &args.connections.health_listen {
+        Some(address) => Some(listen("--health-listen", address).await?),
+        None => None,
+    };
+    let bounds = args.connections.bounds();
     let app = Arc::new(App::new(args.limits));
     workers::start(&app).map_err(ServeError::System)?;
     info!(%address, threads = app.limits.num_threads(), "listening");
+    if let Some((listener, address)) = health {
+        info!(%address, "listening for health checks");
+        let (app, routes) = (Arc::clone(&app), health_router(Arc::clone(&app)));
+        let bounds = Bounds {
+            connections: HEALTH_CONNECTIONS,
+            per_client: HEALTH_CONNECTIONS / 2,
+            ..bounds
+        };
+        // It answers until the process ends.
+        tokio::spawn(connections::serve(listener, bounds, app, routes, std::future::pending()));
+    }
 
     // Health and metrics are available while the model is loaded.
     let (failed, mut failure) = tokio::sync::oneshot::channel();
@@ -102,7 +122,8 @@ async fn serve(args: Args) -> Result<(), ServeError> {
             }
         }
     };
-    let open = server::serve(listener, &app, router(Arc::clone(&app)), ended).await;
+    let routes = router(Arc::clone(&app));
+    let open = connections::serve(listener, bounds, Arc::clone(&app), routes, ended).await;
     loading.abort();
     if let Some(reason) = error {
         return Err(reason.into());
@@ -119,4 +140,32 @@ async fn serve(args: Args) -> Result<(), ServeError> {
     }
     info!("stopped");
     Ok(())
+}
+
+async fn listen(
+    option: &'static str,
+    address: &str,
+) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let open = async || {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    };
+    let refused = |source| ServeError::Listen { option, address: address.to_owned(), source };
+    open().await.map_err(refused)
+}
+
+impl Observer for App {
+    type Connected = Connected;
+
+    fn connected(&self) -> Connected {
+        self.metrics.connect()
+    }
+
+    fn failed(&self, client: Option<SocketAddr>, reason: &dyn Display) {
+        match client {
+            Some(client) => debug!(%client, %reason, "connection"),
+            None => warn!(%reason, "a connection was not accepted"),
+        }
+    }
 }

@@ -58,6 +58,11 @@ impl<'a> WorkerState<'a> {
         Self { ready, session, tokenizer, limits, metrics }
     }
 
+    /// Limits of a request.
+    pub fn limits(&self) -> &'a LimitArgs {
+        self.limits
+    }
+
     /// Infers documents one after the other and calls `each` with every answer.
     ///
     /// # Errors

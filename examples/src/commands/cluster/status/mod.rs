@@ -5,6 +5,7 @@
 
 mod metrics;
 
+use std::fmt::Display;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,6 +20,7 @@ use axum::routing::get;
 use lda_core::corpus::Vocabulary;
 use lda_dist::cluster::{LostPeer, NodeState, NonZeros, Peers, Report, Setup, Topics};
 use lda_dist::spec::JOINING;
+use lda_examples::connections::{self, Bounds, Observer};
 use lda_examples::metrics::MEDIA_TYPE;
 use lda_examples::table;
 use serde::Serialize;
@@ -35,6 +37,25 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; c
 const MOST: usize = 2048;
 /// Minimum time between two updates of the state.
 const EVERY: Duration = Duration::from_millis(250);
+
+/// Bounds of the connections: they take files of the node.
+const BOUNDS: Bounds = Bounds {
+    connections: 64,
+    per_client: 32,
+    idle: Duration::from_secs(30),
+    timeout: Duration::from_secs(30),
+};
+
+/// Does not log connections: the log of a node is about the run.
+struct Unobserved;
+
+impl Observer for Unobserved {
+    type Connected = ();
+
+    fn connected(&self) {}
+
+    fn failed(&self, _: Option<SocketAddr>, _: &dyn Display) {}
+}
 
 /// Status of a node, written by its thread and read by HTTP requests.
 #[derive(Clone, Debug)]
@@ -214,7 +235,8 @@ impl Status {
             runtime.block_on(async {
                 let Ok(listener) = tokio::net::TcpListener::from_std(listener) else { return };
                 // The server ends with the process.
-                let _ = axum::serve(listener, routes).await;
+                let ended = std::future::pending();
+                connections::serve(listener, BOUNDS, Arc::new(Unobserved), routes, ended).await;
             });
         })?;
         Ok(address)
