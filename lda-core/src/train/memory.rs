@@ -6,7 +6,7 @@ use crate::corpus::Corpus;
 use crate::counts::{Density, Rows, RowsTooLarge};
 use crate::layout::{Order, TokenOrder, WordRanges, greedy_partition};
 use crate::sampler::{WordTables, padded};
-use crate::train::options::{OptionsError, Resolved, SamplerKind, TrainOptions};
+use crate::train::options::{OptionsError, SamplerKind, TrainOptions};
 use crate::train::registry::{SamplerSetup, Width, token_sets};
 use crate::train::seed_counts::{Pseudo, PseudoCounts};
 use crate::train::state::room;
@@ -129,13 +129,18 @@ impl SamplerSetup<'_> {
     }
 }
 
-impl Resolved {
-    /// Bytes that pseudo-counts add to a run.
-    pub(crate) fn pseudo_memory(&self, corpus: &Corpus, pseudo: &PseudoCounts) -> u64 {
-        let (topics, tokens) = (self.topics as usize, corpus.word_frequencies());
+impl SamplerSetup<'_> {
+    /// Bytes that pseudo-counts add to a run on `threads` threads.
+    pub(crate) fn pseudo_memory(
+        &self,
+        corpus: &Corpus,
+        pseudo: &PseudoCounts,
+        threads: usize,
+    ) -> u64 {
+        let (topics, tokens) = (self.options.topics as usize, corpus.word_frequencies());
         let with = || tokens.iter().enumerate().map(|(word, tokens)| tokens + pseudo.of_word(word));
         // Rows, and tables of AliasLDA, for any sampler.
-        let rows = match self.narrow {
+        let rows = match self.options.narrow {
             true => {
                 Rows::<u16>::bytes(topics, with(), Density::Auto)
                     + WordTables::<u16>::bytes(topics, with())
@@ -145,10 +150,35 @@ impl Resolved {
                     + WordTables::<u32>::bytes(topics, with())
             }
         };
-        // WarpLDA's copy of them: a topic per count, a run per word.
-        let still = pseudo.sum() * if self.narrow { 2 } else { 4 } + tokens.len() as u64 * 8;
-        pseudo.memory() as u64 + rows + still
+        pseudo.memory() as u64 + rows + self.still_memory(corpus, pseudo, threads)
     }
+
+    /// Bytes of WarpLDA for pseudo-counts, which it visits like tokens; 0 for the other samplers.
+    fn still_memory(&self, corpus: &Corpus, pseudo: &PseudoCounts, threads: usize) -> u64 {
+        let proposes = |setup| match self.options.narrow {
+            true => token_sets::<u16>(corpus, setup).iter().any(|(_, needs)| needs.proposals),
+            false => token_sets::<u32>(corpus, setup).iter().any(|(_, needs)| needs.proposals),
+        };
+        let warm_up = self.options.of_warm_up();
+        let first = SamplerSetup { options: &warm_up, custom: None };
+        let steps = if proposes(*self) {
+            self.options.mh_steps
+        } else if self.options.warm_up > 0 && proposes(first) {
+            warm_up.mh_steps
+        } else {
+            return 0;
+        };
+        let words = corpus.num_words();
+        let topics = pseudo.sum() * if self.options.narrow { 2 } else { 4 };
+        // The buffers of a word: those of its tokens, and of its pseudo-counts.
+        let word = (0..words).map(|word| pseudo.of_word(word)).max().unwrap_or(0);
+        topics + words as u64 * 8 + threads as u64 * row_buffers(word, steps)
+    }
+}
+
+/// Bytes of WarpLDA's buffers for a row of so many tokens. They grow to a quarter more than needed.
+fn row_buffers(tokens: u64, mh_steps: u32) -> u64 {
+    tokens * 5 * (2 + u64::from(mh_steps)) + 4096
 }
 
 fn check_rows<T: Width>(
@@ -203,9 +233,7 @@ fn estimate<T: Width>(setup: SamplerSetup<'_>, corpus: &Corpus, threads: usize) 
         if requires.proposals && tokens > 0 {
             let word = frequencies.iter().copied().max().unwrap_or(0);
             let longest = lengths().max().unwrap_or(0).max(word);
-            // Buffers grow to a quarter more than needed.
-            let row = longest * 5 * (2 + u64::from(options.mh_steps)) + 4096;
-            memory.scratch += threads as u64 * row;
+            memory.scratch += threads as u64 * row_buffers(longest, options.mh_steps);
             memory.inverse_index += tokens * 4;
         } else {
             memory.layout += tokens * 4;
@@ -293,6 +321,29 @@ mod tests {
             }
             assert!(estimate.inverse_index > 0 && estimate.document_counts > 0);
         }
+    }
+
+    #[test]
+    fn pseudo_counts_of_warp_count_as_tokens() {
+        use crate::train::Init;
+
+        let corpus = Corpus::from_tokens([[0, 1, 2], [0, 0, 1]]).unwrap();
+        let begin = |options: TrainOptions| {
+            let pseudo = PseudoCounts::new(3, 2, [(0, 0, 900_000), (2, 1, 100_000)]).unwrap();
+            let init = Init { pseudo_counts: Some(pseudo), topics: None };
+            Trainer::with_init(&corpus, &options.threads(1), init)
+        };
+        let options = TrainOptions::new(2);
+        let warp = options.clone().sampler(SamplerKind::Warp);
+        assert!(begin(warp.clone()).unwrap().memory() >= 2_000_000);
+        // Topics of all counts, and buffers for those of the largest word.
+        let error = begin(warp.clone().memory_limit(2_000_000 + 900_000 * 15)).unwrap_err();
+        assert!(matches!(error, OptionsError::Memory { .. }), "{error}");
+        assert!(begin(warp.memory_limit(30_000_000)).is_ok());
+        // Other samplers keep entries alone, and there is no warm-up by WarpLDA unless it is asked for.
+        let trainer = begin(options.clone().memory_limit(100_000)).unwrap();
+        assert_eq!(trainer.resolved().warm_up, 0);
+        assert!(begin(options.warm_up(1).memory_limit(100_000)).is_err());
     }
 
     #[test]

@@ -26,7 +26,8 @@
 //!
 //! Memory: 8 bytes per entry and per word, and their share of the rows. WarpLDA, which keeps no
 //! rows, visits pseudo-counts like tokens: each token of them takes a topic id of memory, and as
-//! much time in every word pass as a token of the corpus.
+//! much time in every word pass as a token of the corpus. Therefore a run with more than four times as
+//! many pseudo-counts as tokens has no [warm-up](crate::train::TrainOptions::warm_up) by default.
 
 use std::sync::Arc;
 

@@ -82,7 +82,8 @@ pub(crate) struct Still<T> {
 
 impl<T: TopicIndex> Still<T> {
     fn new(pseudo: &PseudoCounts, words: &[u32]) -> Self {
-        let (mut visits, mut z) = (Vec::new(), Vec::new());
+        let all: u64 = words.iter().map(|&word| pseudo.of_word(word as usize)).sum();
+        let (mut visits, mut z) = (Vec::new(), Vec::with_capacity(all as usize));
         for (row, &word) in (0..).zip(words) {
             for &(topic, count) in pseudo.word(word as usize) {
                 z.extend(std::iter::repeat_n(T::new(topic), count as usize));

@@ -179,7 +179,7 @@ impl TrainOptions {
     /// away. The sampler then continues from their topics and converges to its own law. Default: 0
     /// if a sampler is set, otherwise [by K and the lengths of documents](Choice::auto), but no
     /// more than half of [`epochs`](Self::epochs), and no longer than half of
-    /// [`seconds`](Self::seconds).
+    /// [`seconds`](Self::seconds); 0 with more than four times as many pseudo-counts as tokens.
     pub fn warm_up(mut self, epochs: impl Into<Option<u32>>) -> Self {
         self.warm_up = epochs.into();
         self

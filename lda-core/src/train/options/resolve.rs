@@ -11,6 +11,7 @@ use crate::sampler::Proposals;
 use crate::simd::Isa;
 use crate::train::PseudoCounts;
 use crate::train::Start;
+use crate::train::seed_counts::Pseudo;
 
 /// Options with all defaults filled in. Runs with the same resolved options on the same corpus give
 /// the same bits.
@@ -137,6 +138,25 @@ impl TrainOptions {
             isa,
             version: env!("CARGO_PKG_VERSION").to_owned(),
         })
+    }
+
+    /// [`resolve`](Self::resolve), for a run with pseudo-counts.
+    ///
+    /// # Errors
+    /// As `resolve`.
+    pub(crate) fn resolve_with(
+        &self,
+        corpus: &Corpus,
+        pseudo: &Pseudo,
+    ) -> Result<Resolved, OptionsError> {
+        let mut resolved = self.resolve(corpus)?;
+        // PERF: WarpLDA visits pseudo-counts like tokens. If they are many more than the tokens, its
+        // epochs cost more than they save; and such a run starts near its end.
+        let many = 4 * corpus.num_tokens();
+        if self.warm_up.is_none() && pseudo.as_ref().is_some_and(|pseudo| pseudo.sum() > many) {
+            resolved.warm_up = 0;
+        }
+        Ok(resolved)
     }
 
     /// The sampler, and its epochs of warm-up.

@@ -30,18 +30,14 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         init: Init<'_>,
         custom: Custom,
     ) -> Result<Self, OptionsError> {
-        let resolved = options.resolve(&corpus)?;
+        let pseudo = init.pseudo_counts.map(Arc::new);
+        let resolved = options.resolve_with(&corpus, &pseudo)?;
         if let Some(topics) = init.topics {
             topics
                 .check(&corpus, resolved.topics)
                 .map_err(|reason| OptionsError::Assignments { reason })?;
         }
-        let from = StartFrom {
-            topics: init.topics,
-            epoch: 0,
-            pseudo: init.pseudo_counts.map(Arc::new),
-            custom,
-        };
+        let from = StartFrom { topics: init.topics, epoch: 0, pseudo, custom };
         Self::from(corpus, options, resolved, from)
     }
 
@@ -139,7 +135,7 @@ fn check_resumable(
     if snapshot.vocabulary.zip(hash_of_words(corpus)).is_some_and(|(of, given)| of != given) {
         return Err(ResumeError::Vocabulary);
     }
-    let resolved = options.resolve(corpus)?;
+    let resolved = options.resolve_with(corpus, &snapshot.pseudo)?;
     if let Some((option, snapshot, asked)) = snapshot.resolved.difference(&resolved) {
         return Err(ResumeError::Option { option, snapshot, asked });
     }
@@ -179,7 +175,7 @@ fn check_memory(
         return Err(OptionsError::Memory { needed: words, limit });
     }
     let threads = options.threads.unwrap_or_else(rayon::current_num_threads);
-    let own = |pseudo: &_| setup.options.pseudo_memory(corpus, pseudo);
+    let own = |pseudo: &_| setup.pseudo_memory(corpus, pseudo, threads);
     let needed = setup.memory(corpus, threads).total() + pseudo.as_deref().map_or(0, own);
     if needed > limit {
         return Err(OptionsError::Memory { needed, limit });
