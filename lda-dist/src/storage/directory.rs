@@ -50,7 +50,13 @@ impl Storage for Directory {
     }
 
     fn write(&self, name: &str, content: &[u8]) -> Result<(), StorageError> {
-        Ok(replace(&self.file(name)?, |file| Ok(file.write_all(content)?))?)
+        let file = self.file(name)?;
+        // A directory that was removed is made again. Its parent is not: it may be a file system that is
+        // not mounted.
+        if !self.path.exists() {
+            let _ = fs::create_dir(&self.path);
+        }
+        Ok(replace(&file, |file| Ok(file.write_all(content)?))?)
     }
 
     fn has(&self, name: &str) -> Result<bool, StorageError> {

@@ -42,6 +42,19 @@ impl Drop for Scratch {
 }
 
 #[test]
+fn a_directory_that_was_removed_is_made_again() {
+    let scratch = Scratch::new("removed");
+    let path = scratch.0.join("one");
+    let storage = Directory::create(path.join("two")).unwrap();
+    fs::remove_dir(path.join("two")).unwrap();
+    storage.write("a", b"new").unwrap();
+    assert_eq!(storage.read("a").unwrap(), b"new");
+    // Without its parent, it may be that of another file system.
+    fs::remove_dir_all(&path).unwrap();
+    assert!(storage.write("a", b"new").is_err() && !path.exists());
+}
+
+#[test]
 fn objects_are_replaced_and_removed() {
     let scratch = Scratch::new("whole");
     for (kind, storage) in all(&scratch) {

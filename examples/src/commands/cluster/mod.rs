@@ -14,6 +14,7 @@ mod args;
 mod config;
 mod cut;
 mod error;
+mod incarnation;
 mod local;
 mod log;
 mod loss_notes;

@@ -32,6 +32,11 @@ pub struct Monitor<'a> {
 }
 
 impl<'a> Monitor<'a> {
+    /// Prints a line for people.
+    pub fn note(&self, line: &str) {
+        self.program.note(line);
+    }
+
     /// Monitor of a node of a run over `tokens` tokens. `address` is that of the status page, `log` the
     /// log of a master.
     ///

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use lda_core::container::checksum;
 use lda_core::counts::TopicIndex;
@@ -16,8 +15,9 @@ use lda_transport::rpc::Identity;
 use lda_transport::{NodeId, Transport};
 
 use crate::commands::cluster::args::Node;
-use crate::commands::cluster::config::{Config, Grpc, Snapshots, TransportChoice};
+use crate::commands::cluster::config::{Config, Grpc, TransportChoice};
 use crate::commands::cluster::error::ClusterError;
+use crate::commands::cluster::incarnation;
 use crate::commands::cluster::monitor::Monitor;
 use crate::commands::cluster::nodes;
 use crate::commands::cluster::results::Results;
@@ -93,10 +93,11 @@ fn train<T: TopicIndex>(
     transport: &mut dyn Transport,
     monitor: &mut Monitor<'_>,
 ) -> Result<Option<Results>, ClusterError> {
-    let snapshot_writer = match &config.snapshots {
-        Some(Snapshots { directory, .. }) => Some(SnapshotWriter::beside(directory.create()?)),
-        None => None,
-    };
+    let storage = config.snapshots.as_ref().map(|snapshots| snapshots.directory.create());
+    let storage = storage.transpose()?;
+    let name = NodeName::of(setup, transport.id());
+    let incarnation = incarnation::next(storage.as_deref(), name, &mut |line| monitor.note(line));
+    let snapshot_writer = storage.map(SnapshotWriter::beside);
     let role = Role::<T, Documents>::new(
         setup.clone(),
         transport.id(),
@@ -104,9 +105,7 @@ fn train<T: TopicIndex>(
         snapshot_writer,
     );
     let identity = Identity {
-        // A restarted node has a larger number.
-        incarnation: SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |now| now.as_nanos())
-            as u64,
+        incarnation,
         role: role.number(),
         run: u128::from(checksum(config.run.as_bytes())),
         configuration: setup.fingerprint(),

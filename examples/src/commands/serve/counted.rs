@@ -17,7 +17,7 @@ use crate::commands::serve::args::LimitArgs;
 use crate::commands::serve::problem::Problem;
 
 /// Documents and tokens that a request may still have, and what it had too many of.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Budget {
     documents: usize,
     tokens: usize,
@@ -26,10 +26,18 @@ struct Budget {
     too_many_tokens: bool,
 }
 
-thread_local! {
-    static BUDGET: Cell<Budget> = const {
-        Cell::new(Budget { documents: 0, tokens: 0, too_many_documents: None, too_many_tokens: false })
+impl Budget {
+    /// Outside of [`parse`], lists have no limits.
+    const UNLIMITED: Self = Self {
+        documents: usize::MAX,
+        tokens: usize::MAX,
+        too_many_documents: None,
+        too_many_tokens: false,
     };
+}
+
+thread_local! {
+    static BUDGET: Cell<Budget> = const { Cell::new(Budget::UNLIMITED) };
 }
 
 /// Parses JSON whose [`Documents`] and [`Tokens`] are within the limits.
@@ -39,9 +47,9 @@ thread_local! {
 pub fn parse<T: DeserializeOwned>(body: &[u8], limits: &LimitArgs) -> Result<T, Problem> {
     let LimitArgs { max_documents, max_tokens, .. } = *limits;
     let (documents, tokens) = (max_documents, max_tokens);
-    BUDGET.set(Budget { documents, tokens, ..Budget::default() });
+    BUDGET.set(Budget { documents, tokens, ..Budget::UNLIMITED });
     let parsed = serde_json::from_slice(body);
-    let Budget { too_many_documents, too_many_tokens, .. } = BUDGET.take();
+    let Budget { too_many_documents, too_many_tokens, .. } = BUDGET.replace(Budget::UNLIMITED);
     match parsed {
         _ if let Some(found) = too_many_documents => {
             Err(Problem::Documents { found, limit: max_documents })
