@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What clients hold, such as requests in flight, counted by their addresses.
+/// Counts of requests in flight, or of connections, by client address.
 #[derive(Debug)]
 pub struct Clients {
     /// Addresses that hold nothing have no entry.
