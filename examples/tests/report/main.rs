@@ -169,6 +169,7 @@ fn a_page_holds_topics_documents_time_and_curve() {
     assert_eq!(about(&contents, "Documents")["model was trained on them"], "yes");
     assert_eq!(about(&contents, "Training options")["seed"], "3");
     assert_eq!(about(&contents, "This page")["documents shown"], "60 of 60");
+    assert_eq!(about(&contents, "This page")["distances of topics"], "exact");
 }
 
 #[test]
@@ -285,6 +286,36 @@ fn models_without_counts_have_words_and_sizes() {
     assert_eq!(codes.iter().step_by(2).sum::<u64>(), 2);
     for (at, phi) in [(1, 0.6), (3, 0.3), (5, 0.1)] {
         assert!((codes[at] as f64 / total(0) - phi).abs() < 1e-6, "{codes:?}");
+    }
+}
+
+#[test]
+fn thousands_of_topics_have_neighbours_and_a_map() {
+    const TOPICS: usize = 2100;
+    const WORDS: usize = 70;
+    let scratch = Scratch::new("thousands");
+    // Topic k has the words k, k + 1 and k + 2, in a circle: topics 70 apart are the same.
+    let row = |topic: usize| {
+        let mut row = vec![0.0; WORDS];
+        (0..3).for_each(|step| row[(topic + step) % WORDS] = 1.0);
+        row
+    };
+    let weights = Weights::from_rows(&(0..TOPICS).map(row).collect::<Vec<_>>()).unwrap();
+    TopicModel::from_weights(weights, 0.1.into()).save(scratch.0.join("m.lda")).unwrap();
+    let pairs: String = (1..=WORDS).map(|word| format!("{word} {word} 2\n")).collect();
+    scratch.write("c.txt", &format!("{WORDS}\n{WORDS}\n{WORDS}\n{pairs}"));
+    let contents = scratch.report("m.lda c.txt --method rt");
+    let topics = contents["topics"].as_array().unwrap();
+    assert_eq!(topics.len(), TOPICS);
+    let distances = &about(&contents, "This page")["distances of topics"];
+    assert_eq!(distances, "by the 64 leading words of each topic");
+    for (topic, described) in topics.iter().enumerate() {
+        let near = described["near"].as_array().unwrap();
+        assert_eq!(near.len(), 6);
+        for pair in near {
+            let other = pair[0].as_u64().unwrap() as usize;
+            assert!(other != topic && other % WORDS == topic % WORDS && pair[1] == 0, "{pair}");
+        }
     }
 }
 

@@ -121,8 +121,7 @@ impl TopicDistances {
         pairs(self.num_topics) - pairs(self.num_topics - low) + high - low - 1
     }
 
-    /// Distances from a function, for tests.
-    #[cfg(test)]
+    /// Distances from a function.
     pub(super) fn from_fn(num_topics: usize, distance: impl Fn(usize, usize) -> f64) -> Self {
         let row = |i| (i + 1..num_topics).map(move |j| (i, j));
         let pairs = (0..num_topics).flat_map(row).map(|(i, j)| distance(i, j)).collect();

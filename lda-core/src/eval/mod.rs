@@ -14,6 +14,7 @@
 //! | which topics of two runs are the same? | [`align::align`] | K² distances and an assignment |
 //! | how far apart are topics? | [`TopicDistances`] | K² pairs of entries |
 //! | which topics are similar, on a map? | [`classical_scaling`], [`smacof`] | K² per iteration |
+//! | the same, for thousands of topics | [`ApproximateDistances`] | 64 words per topic and landmark |
 //! | do chains agree? | [`convergence::r_hat`] | one pass over their values |
 //! | what is a topic about? | [`top_words::top_words`] | non-zeros of C_w |
 //!
@@ -21,6 +22,7 @@
 //! rows; each chunk is summed in order, and the chunk sums are added in order.
 
 pub mod align;
+pub mod approximate;
 pub mod coherence;
 pub mod convergence;
 pub mod diagnostics;
@@ -36,6 +38,7 @@ mod sum;
 pub mod top_words;
 
 pub use align::{Alignment, align};
+pub use approximate::ApproximateDistances;
 pub use coherence::{
     Coherence, CoherenceError, CoherenceOptions, Counting, Measure, Window, coherence,
 };

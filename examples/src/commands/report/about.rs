@@ -1,11 +1,13 @@
 //! The section "About" of a page: its provenance.
 
 use lda_core::Corpus;
+use lda_core::eval::approximate::LEADING;
 use lda_core::model::TopicModel;
 use lda_core::prior::Alpha;
 
 use crate::commands::report::args::Args;
 use crate::commands::report::contents::{CorpusSize, Section};
+use crate::commands::report::similar::Similar;
 
 /// Inputs of a page.
 pub struct Origin<'a> {
@@ -13,8 +15,7 @@ pub struct Origin<'a> {
     pub model: &'a TopicModel,
     pub corpus: &'a Corpus,
     pub size: &'a CorpusSize,
-    /// Kruskal's stress of the map.
-    pub stress: f64,
+    pub similar: &'a Similar,
     /// Number of documents in the page.
     pub shown: usize,
 }
@@ -83,7 +84,14 @@ impl Origin<'_> {
             row("seed", self.args.inference.method.seed),
             row("documents shown", format!("{} of {}", self.shown, self.size.documents)),
             row("maximum words per document", self.args.document_words),
-            row("stress of the map", format!("{:.3}", self.stress)),
+            row("stress of the map", format!("{:.3}", self.similar.stress)),
+            row(
+                "distances of topics",
+                match self.similar.is_approximate {
+                    true => format!("by the {LEADING} leading words of each topic"),
+                    false => "exact".to_owned(),
+                },
+            ),
         ]
     }
 }

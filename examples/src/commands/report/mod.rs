@@ -18,6 +18,7 @@ mod documents;
 mod encode;
 mod html;
 mod run;
+mod similar;
 mod terms;
 mod time;
 

@@ -6,7 +6,7 @@ use lda_core::Corpus;
 use lda_core::container::FileError;
 use lda_core::corpus::read::read_vocabulary;
 use lda_core::corpus::{ReadError, Vocabulary};
-use lda_core::eval::{TopWordsError, TopicDistances, classical_scaling, smacof};
+use lda_core::eval::TopWordsError;
 use lda_core::infer::Answer;
 use lda_core::model::TopicModel;
 use lda_examples::documents::{Answered, DocumentsError};
@@ -22,13 +22,9 @@ use crate::commands::report::curve::{CurveError, file_name};
 use crate::commands::report::documents::{Chosen, Picked, Source, thousandths};
 use crate::commands::report::encode::{encode, gaps};
 use crate::commands::report::html;
+use crate::commands::report::similar::Similar;
 use crate::commands::report::terms::Terms;
 use crate::commands::report::time::over_time;
-
-/// Iterations of the map's stress minimization.
-const MAP_ITERATIONS: u32 = 300;
-/// Number of similar topics listed per topic.
-const NEAR: usize = 6;
 
 /// Errors of `lda report`.
 #[derive(Debug, Error)]
@@ -88,11 +84,8 @@ pub fn run(args: &Args) -> Result<(), ReportError> {
     note(&format!("topics of {} documents by {}", corpus.num_documents(), method.name()));
     let Answered { translation, answers, .. } = Answered::new(&corpus, &inference, &args.model)?;
 
-    note(&format!("distances of {} topics", model.num_topics()));
-    let distances = TopicDistances::jensen_shannon(&model);
-    note("map of them");
-    let mut points = classical_scaling(&distances);
-    let stress = smacof(&distances, &mut points, MAP_ITERATIONS);
+    note(&format!("distances and map of {} topics", model.num_topics()));
+    let similar = Similar::new(&model);
 
     let terms = Terms::new(&model, &tokens_of_topics(&answers, model.num_topics()))?;
     let chosen = Chosen::new(&inference, &answers, args.documents);
@@ -113,12 +106,13 @@ pub fn run(args: &Args) -> Result<(), ReportError> {
     };
     let shown = picked.len();
     let about =
-        Origin { args, model: &model, corpus: &corpus, size: &size, stress, shown }.sections();
+        Origin { args, model: &model, corpus: &corpus, size: &size, similar: &similar, shown }
+            .sections();
     let contents = Contents {
         title: file_name(&args.path),
         words: used.iter().map(|&word| name(model.vocabulary(), word)).collect(),
         frequency_codes: encode(used.iter().map(|&word| terms.frequencies[word as usize])),
-        topics: topics(&terms, &chosen, &distances, &points, &place),
+        topics: topics(&terms, &chosen, &similar, &place),
         documents: picked.iter().map(|picked| source.describe(picked, &place)).collect(),
         counts: terms.scale,
         time: corpus.dates().and_then(|dates| over_time(dates, &answers, model.num_topics())),
@@ -188,8 +182,7 @@ fn name(vocabulary: Option<&Vocabulary>, word: u32) -> String {
 fn topics(
     terms: &Terms,
     chosen: &Chosen,
-    distances: &TopicDistances,
-    points: &[[f64; 2]],
+    similar: &Similar,
     place: &impl Fn(u32) -> u32,
 ) -> Vec<Topic> {
     let topic = |k: usize| {
@@ -197,16 +190,18 @@ fn topics(
         let words = gaps(candidates.iter().map(|&(word, _)| place(word)));
         let counts = candidates.iter().map(|&(_, count)| u64::from(count));
         let documents = chosen.of_topics[k].iter();
-        let near = distances.nearest(k, NEAR).into_iter();
         Topic {
             total: terms.totals[k],
-            place: points[k].map(|x| (x * 1000.0).round() as i32),
+            place: similar.points[k].map(|x| (x * 1000.0).round() as i32),
             word_codes: encode(words.zip(counts).flat_map(|(gap, count)| [gap, count])),
             document_codes: encode(
                 documents.flat_map(|&(place, share)| [place as u64, thousandths(share)]),
             ),
-            near: near.map(|(other, far)| (other, thousandths(far) as u32)).collect(),
+            near: similar.near[k]
+                .iter()
+                .map(|&(other, far)| (other, thousandths(far) as u32))
+                .collect(),
         }
     };
-    (0..points.len()).map(topic).collect()
+    (0..similar.points.len()).map(topic).collect()
 }
