@@ -290,6 +290,17 @@ fn models_without_counts_have_words_and_sizes() {
 }
 
 #[test]
+fn a_page_has_no_directories_of_the_machine() {
+    let scratch = Scratch::new("paths");
+    scratch.write("docs.txt", "tree leaf root\nsea wave tide\n");
+    let here = scratch.0.display();
+    scratch.train(&format!("{here}/docs.txt --topics 2 --save {here}/m.lda"));
+    let contents = scratch.report(&format!("{here}/m.lda {here}/docs.txt"));
+    assert_eq!(about(&contents, "Model")["input"], "docs.txt");
+    assert!(!scratch.read("page.html").contains(&here.to_string()));
+}
+
+#[test]
 fn thousands_of_topics_have_neighbours_and_a_map() {
     const TOPICS: usize = 2100;
     const WORDS: usize = 70;

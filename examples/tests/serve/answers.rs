@@ -252,3 +252,21 @@ fn texts_are_cut_as_those_of_the_training() {
         (answer["tokens"] == 3).then_some(())
     });
 }
+
+#[test]
+fn the_model_and_its_options_are_described() {
+    let scratch = Scratch::new("described");
+    let server = Server::start(&scratch, "--method variational --seed 7 --numbers");
+    let reply = server.get("/model");
+    let model = reply.json();
+    assert_eq!(model["fingerprint"], reply.headers["x-model"]);
+    assert_eq!(
+        (&model["topics"], &model["words"], &model["seed"]),
+        (&2.into(), &10.into(), &7.into())
+    );
+    assert_eq!((&model["counts"], &model["vocabulary"]), (&true.into(), &true.into()));
+    assert_eq!(model["inference"]["method"], "variational");
+    assert_eq!(model["inference"]["iterations"], 100);
+    assert_eq!(model["tokenizer"]["numbers"], true);
+    assert_eq!(model["training"]["seed"], "0");
+}

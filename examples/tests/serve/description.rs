@@ -71,6 +71,7 @@ fn conform(schema: &'static Value, value: &Value) -> Result<(), String> {
         "string" => value.is_string(),
         "integer" => value.is_u64() || value.is_i64(),
         "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
         other => panic!("{other}"),
     };
     let number = value.as_f64();

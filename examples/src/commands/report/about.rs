@@ -1,5 +1,7 @@
 //! The section "About" of a page: its provenance.
 
+use std::path::Path;
+
 use lda_core::Corpus;
 use lda_core::eval::approximate::LEADING;
 use lda_core::model::TopicModel;
@@ -7,6 +9,7 @@ use lda_core::prior::Alpha;
 
 use crate::commands::report::args::Args;
 use crate::commands::report::contents::{CorpusSize, Section};
+use crate::commands::report::curve::file_name;
 use crate::commands::report::similar::Similar;
 
 /// Inputs of a page.
@@ -37,7 +40,7 @@ impl Origin<'_> {
         let (model, provenance) = (self.model, self.model.provenance());
         let kind = if model.counts().is_some() { "counts" } else { "probabilities" };
         let mut rows = vec![
-            row("file", self.args.model.display()),
+            row("file", file_name(&self.args.model)),
             row("topics", model.num_topics()),
             row("words", model.num_words()),
             row("contains", kind),
@@ -51,7 +54,11 @@ impl Origin<'_> {
         rows.extend(
             provenance.corpus.map(|x| row("fingerprint of these documents", format!("{x:016x}"))),
         );
-        rows.extend(provenance.notes.iter().cloned());
+        // The page may go to others: names of files, not the directories of this machine.
+        rows.extend(provenance.notes.iter().map(|(name, value)| match name.as_str() {
+            "input" => row(name, file_name(Path::new(value))),
+            _ => row(name, value),
+        }));
         rows
     }
 
@@ -68,7 +75,7 @@ impl Origin<'_> {
             None => "unknown",
         };
         vec![
-            row("file", self.args.path.display()),
+            row("file", file_name(&self.args.path)),
             row("documents", self.size.documents),
             row("tokens of known words", self.size.tokens),
             row("tokens of unknown words, left out", self.size.unknown),

@@ -17,8 +17,8 @@ Examples:
   curl localhost:8080/infer --json '{\"text\": \"Parliament votes on the budget\"}'
   curl 'localhost:8080/topics?terms=5'
 
-Routes: POST /infer, POST /similar, GET /similar, GET /topics, GET /topics/{id}, GET /healthz,
-GET /readyz, GET /metrics, GET /openapi.json, which describes them.
+Routes: POST /infer, POST /similar, GET /similar, GET /topics, GET /topics/{id}, GET /model,
+GET /healthz, GET /readyz, GET /metrics, GET /openapi.json, which describes them.
 Signals: HUP reloads the model; TERM and INT finish the requests in flight, then exit.
 Exit status: 0 stopped by a signal with every request answered, 1 failure, 2 wrong usage.";
 

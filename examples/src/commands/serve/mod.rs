@@ -46,6 +46,7 @@ mod app;
 mod args;
 mod body;
 mod counted;
+mod description;
 mod leading_words;
 mod log;
 mod mapped_model;

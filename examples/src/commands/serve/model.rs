@@ -112,7 +112,8 @@ impl Opening {
         if mapped.as_ref().is_some_and(|mapped| !mapped.is_at(&self.path)) {
             return Err(OpenError::Changed { path: self.path.clone() });
         }
-        Ok(Ready { inference, fingerprint, leading, tokenizer, mapped })
+        let seed = self.seed;
+        Ok(Ready { inference, fingerprint, leading, tokenizer, seed, mapped })
     }
 }
 
@@ -125,6 +126,8 @@ pub struct Ready {
     pub leading: LeadingWords,
     /// Cuts texts into words as those that the model was trained on.
     pub tokenizer: Tokenizer,
+    /// Seed of its answers.
+    pub seed: u64,
     /// The file, if the model lies in it.
     pub mapped: Option<MappedFile>,
 }

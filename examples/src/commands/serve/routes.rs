@@ -18,6 +18,7 @@ use tracing::debug;
 
 use crate::commands::serve::answer::{Answers, DocumentDistance, DocumentTopics};
 use crate::commands::serve::app::App;
+use crate::commands::serve::description::ModelDescription;
 use crate::commands::serve::problem::Problem;
 use crate::commands::serve::request::{InferRequest, SimilarRequest, parse};
 use crate::commands::serve::topics::{Neighbour, Topic, hellinger, neighbours};
@@ -40,11 +41,12 @@ fn health_routes() -> [Route; 3] {
 
 /// Path and handlers of every route.
 fn routes() -> impl Iterator<Item = Route> {
-    let others: [Route; 5] = [
+    let others: [Route; 6] = [
         ("/infer", post(infer)),
         ("/similar", get(similar_topics).post(similar_documents)),
         ("/topics", get(topics)),
         ("/topics/{id}", get(topic)),
+        ("/model", get(model)),
         ("/openapi.json", get(openapi)),
     ];
     others.into_iter().chain(health_routes())
@@ -229,6 +231,17 @@ async fn topic(
     let task = move |worker: &mut WorkerState<'_>, _: &Caller<'_>| {
         json(&Topic::of(worker.ready, topic, terms))
     };
+    app.look_up(guard, &headers, task).await
+}
+
+async fn model(
+    State(app): State<Arc<App>>,
+    Extension(context): Extension<RequestContext>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let guard = app.admit(context)?;
+    let task =
+        |worker: &mut WorkerState<'_>, _: &Caller<'_>| json(&ModelDescription::of(worker.ready));
     app.look_up(guard, &headers, task).await
 }
 

@@ -96,7 +96,14 @@ mod tests {
         let leading = LeadingWords::new(&model, 2);
         let inference = Inference::new(Box::new(model), Method::FOLD_IN, 0).unwrap();
         let tokenizer = Tokenizer::new(&TokenizerOptions::default()).unwrap();
-        Arc::new(Ready { inference, fingerprint: String::new(), leading, tokenizer, mapped: None })
+        Arc::new(Ready {
+            inference,
+            fingerprint: String::new(),
+            leading,
+            tokenizer,
+            seed: 0,
+            mapped: None,
+        })
     }
 
     fn push(app: &App, ready: &Arc<Ready>, task: Task) -> oneshot::Receiver<Outcome> {
