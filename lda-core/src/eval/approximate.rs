@@ -20,8 +20,9 @@
 //!   of SMACOF in place of their projection).
 //!
 //! # Cost
-//! For K topics over V words: one pass over the entries of the model, 512 bytes a topic, and about 3 µs a
-//! topic and landmark. Everything runs in the current rayon pool, with the same bits on any number of
+//! One pass over the entries of the model, and 512 bytes per topic. The page that
+//! `lda report` writes about 100,000 topics of 50 words each took 44 CPU seconds of a virtual AMD EPYC
+//! and 0.5 GB in all. Everything runs in the current rayon pool, with the same bits on any number of
 //! threads.
 
 use rayon::prelude::*;

@@ -135,7 +135,7 @@ pub use role::Role;
 pub use run::{MAX_HELD_BYTES, RunError, config, run, run_local};
 pub(crate) use run::{roles, run_threads};
 pub use server::ServerNode;
-pub use setup::Setup;
+pub use setup::{NodeRole, Setup};
 pub use snapshot_writer::SnapshotWriter;
 pub use worker::Worker;
 

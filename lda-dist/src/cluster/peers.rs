@@ -113,7 +113,7 @@ impl Peers {
     /// The peers of node `this`: nodes of the other two roles. None is connected yet.
     pub(super) fn new(setup: &Setup, this: NodeId, patience: Patience, now: Time) -> Self {
         let servers = setup.options.servers;
-        let role = |id: u32| u8::from(id > 0) + u8::from(id > servers);
+        let role = |id: u32| std::mem::discriminant(&setup.role_of(NodeId(id)));
         let others = (0..1 + servers + setup.workers).filter(|&id| role(id) != role(this.0));
         let has_met_master = this == MASTER;
         let lost = BTreeMap::new();

@@ -172,7 +172,7 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
             Self::Server(_) | Self::Worker(_) => None,
         };
         if self.needs(peer) {
-            let name = self.setup().node_name(peer);
+            let name = self.setup().role_of(peer).to_string();
             let failed = Failed::PeerLost { peer, name, why, seconds: since.as_secs(), kept };
             self.failed_mut().get_or_insert(failed);
         }

@@ -1,5 +1,7 @@
 //! The setup of a run, which is the same on all nodes.
 
+use std::fmt;
+
 use lda_core::container::checksum;
 use lda_transport::NodeId;
 
@@ -9,6 +11,28 @@ use crate::config::{ConfigError, Hybrid, Options};
 use crate::placement::Placement;
 use crate::spec::ModelSpec;
 use crate::trip::TripContext;
+
+/// Role of a node, and its number among the nodes of this role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeRole {
+    /// The master, node 0.
+    Master,
+    /// A server.
+    Server(u32),
+    /// A worker.
+    Worker(u32),
+}
+
+/// As in `worker 2`.
+impl fmt::Display for NodeRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Master => f.write_str("master"),
+            Self::Server(index) => write!(f, "server {index}"),
+            Self::Worker(index) => write!(f, "worker {index}"),
+        }
+    }
+}
 
 /// The setup of a run. All nodes need the same one; [`fingerprint`](Self::fingerprint) detects
 /// differences.
@@ -234,13 +258,13 @@ impl Setup {
         NodeId(1 + self.options.servers + worker)
     }
 
-    /// Role of a node and its index among the nodes of this role, such as `worker 2`.
-    pub fn node_name(&self, node: NodeId) -> String {
+    /// Role of a node.
+    pub fn role_of(&self, node: NodeId) -> NodeRole {
         let servers = self.options.servers;
         match node.0 {
-            0 => "master".to_owned(),
-            server if server <= servers => format!("server {}", server - 1),
-            worker => format!("worker {}", worker - 1 - servers),
+            0 => NodeRole::Master,
+            server if server <= servers => NodeRole::Server(server - 1),
+            worker => NodeRole::Worker(worker - 1 - servers),
         }
     }
 

@@ -37,7 +37,7 @@ impl LossNotes {
         let is_lost = |peer| lost.iter().any(|lost| lost.peer == peer);
         self.reported.retain(|&peer, reported| {
             if !is_lost(peer) {
-                let (name, seconds) = (setup.node_name(peer), reported.since.as_secs());
+                let (name, seconds) = (setup.role_of(peer).to_string(), reported.since.as_secs());
                 let is_back = if reported.was_connected { "is back" } else { "has connected" };
                 lines.push(format!("{name} {is_back} after {seconds} s"));
             }
@@ -46,7 +46,7 @@ impl LossNotes {
         let returned = lines.len();
         for lost in lost {
             if self.is_due(lost) {
-                lines.push(line(&setup.node_name(lost.peer), lost));
+                lines.push(line(&setup.role_of(lost.peer).to_string(), lost));
             }
         }
         if lines.len() > returned + MOST {

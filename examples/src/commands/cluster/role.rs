@@ -1,7 +1,7 @@
 //! Role and number of a node.
 
 use clap::ValueEnum;
-use lda_dist::cluster::{MASTER, Setup};
+use lda_dist::cluster::{MASTER, NodeRole, Setup};
 use lda_transport::NodeId;
 use thiserror::Error;
 
@@ -48,12 +48,12 @@ pub struct NodeName {
 impl NodeName {
     /// Role and number of the node with this id.
     pub fn of(setup: &Setup, id: NodeId) -> Self {
-        let servers = setup.options.servers;
-        match id.0 {
-            0 => Self { role: RoleName::Master, index: 0 },
-            id if id <= servers => Self { role: RoleName::Server, index: id - 1 },
-            id => Self { role: RoleName::Worker, index: id - 1 - servers },
-        }
+        let (role, index) = match setup.role_of(id) {
+            NodeRole::Master => (RoleName::Master, 0),
+            NodeRole::Server(index) => (RoleName::Server, index),
+            NodeRole::Worker(index) => (RoleName::Worker, index),
+        };
+        Self { role, index }
     }
 
     /// Id of the node.

@@ -1,4 +1,4 @@
-//! Which topics are similar: the map, and the topics near each topic.
+//! Similar topics: the map of all topics, and the topics near each topic.
 
 use lda_core::eval::{ApproximateDistances, TopicDistances, classical_scaling, smacof};
 use lda_core::model::TopicModel;

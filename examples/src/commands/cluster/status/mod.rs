@@ -260,7 +260,7 @@ impl Status {
     pub fn set_peers(&self, setup: &Setup, peers: &Peers, lost: &[LostPeer]) {
         self.0.metrics.set_peers(peers);
         let described = |lost: &LostPeer| Lost {
-            node: setup.node_name(lost.peer),
+            node: setup.role_of(lost.peer).to_string(),
             why: lost.why.to_string(),
             seconds: lost.since.as_secs(),
             left: lost.left.as_secs(),
