@@ -15,7 +15,7 @@
 //!
 //! * [`nearest`](ApproximateDistances::nearest) compares topics that share a leading word which is not
 //!   common: words that lead more than 512 topics do not count there.
-//! * [`map`](ApproximateDistances::map) places 512 topics by [`smacof`](super::smacof), and each other
+//! * [`map`](ApproximateDistances::map) places 512 topics by [`smacof`], and each other
 //!   topic where its distances from those are best preserved (de Silva and Tenenbaum 2004, with the stress
 //!   of SMACOF in place of their projection).
 //!
