@@ -4,7 +4,7 @@
 //! name. Bytes that the encoding does not have are an error: replaced by U+FFFD, they would make one
 //! word of many. Most encodings of one byte a character have no such bytes, so a file in UTF-8 would be
 //! read as others without an error. Therefore a file that begins with valid UTF-8 outside ASCII is
-//! refused.
+//! refused, and one in ASCII if UTF-16 is named.
 
 use std::io::{self, Read};
 
@@ -63,7 +63,10 @@ impl Charset {
         reader: Box<dyn Read + 'a>,
     ) -> io::Result<Box<dyn Read + 'a>> {
         let Some(encoding) = self.named else { return Ok(reader) };
-        if is_utf8(head) {
+        // In UTF-16, any ASCII is text too: pairs of letters are Chinese characters.
+        let is_utf16 = [encoding_rs::UTF_16LE, encoding_rs::UTF_16BE].contains(&encoding);
+        let is_ascii = is_utf16 && head.len() >= 32 && is_plain(head);
+        if is_utf8(head) || is_ascii {
             return Err(invalid(encoding.name(), None));
         }
         Ok(Box::new(decoder::Decoded::new(reader, encoding)))
@@ -90,6 +93,12 @@ impl Charset {
     ) -> io::Result<Box<dyn Read + 'a>> {
         Ok(reader)
     }
+}
+
+/// Whether the bytes are ASCII without NUL.
+#[cfg(feature = "encodings")]
+fn is_plain(head: &[u8]) -> bool {
+    head.is_ascii() && !head.contains(&0)
 }
 
 #[cfg(feature = "encodings")]
@@ -237,6 +246,8 @@ mod tests {
         assert_eq!(text_of("Shift_JIS", b"\x93\xfa\x96{").unwrap(), "\u{65e5}\u{672c}");
         assert_eq!(text_of("gb18030", b"\xd6\xd0\xce\xc4").unwrap(), "\u{4e2d}\u{6587}");
         assert_eq!(text_of("utf-16le", b"a\0\xe9\0").unwrap(), "a\u{e9}");
+        let jis = b"\x1b$BF|K\\\x1b(B ".repeat(9);
+        assert_eq!(text_of("iso-2022-jp", &jis).unwrap(), "\u{65e5}\u{672c} ".repeat(9));
         // A mark wins over the name.
         assert_eq!(text_of("latin1", b"\xef\xbb\xbf\xc3\xa9").unwrap(), "\u{e9}");
         for name in ["utf-8", "UTF8"] {
@@ -264,5 +275,10 @@ mod tests {
         let error = text_of("windows-1252", text.as_bytes()).unwrap_err();
         assert_eq!(invalid_line(&error), None);
         assert!(text_of("windows-1252", b"plain ASCII").is_ok());
+        let error = text_of("utf-16le", &b"plain ASCII, and no UTF-16".repeat(9)).unwrap_err();
+        assert_eq!(invalid_line(&error), None);
+        let wide: Vec<u8> =
+            "plain ASCII".repeat(9).encode_utf16().flat_map(u16::to_le_bytes).collect();
+        assert!(text_of("utf-16le", &wide).is_ok());
     }
 }
