@@ -434,6 +434,25 @@ fn a_clock_that_was_set_back_is_reported() {
     assert!(refusals[0].1.contains("incarnation 1 is smaller than 2"), "{refusals:?}");
 }
 
+/// Anybody may connect under the number of a node that is away.
+#[test]
+fn a_stranger_that_has_not_joined_ends_nothing() {
+    let mut largest = config(u64::MAX);
+    largest.identity.run = 8;
+    for (bytes, refused) in [(vec![255; 40], 0), (vec![], 0), (hello(largest), 1)] {
+        let mut nodes = Nodes::new([config(1), config(2)]);
+        nodes.frame(1, 0, Frame::from(bytes));
+        // It learns why, and goes.
+        assert!(nodes.endpoints[0].transmit(nodes.now).is_some());
+        nodes.handle(0, Event::Down { peer: id(1), reason: DisconnectReason::Closed });
+        nodes.handle(0, Event::Up { peer: id(1) });
+        let actions = nodes.run();
+        assert_eq!(refusals(&actions).len(), refused, "{actions:?}");
+        let joined = nodes.endpoints.iter().map(|endpoint| endpoint.joined().count());
+        assert_eq!(joined.collect::<Vec<_>>(), [1, 1], "{actions:?}");
+    }
+}
+
 #[test]
 fn requests_and_replies_that_are_too_long_end() {
     let mut nodes = pair();

@@ -353,7 +353,8 @@ fn go_on(kept: Option<u32>) -> String {
 }
 
 /// Returns the reply to a request. `None` if the peer is in another attempt, or has been restarted:
-/// the run restarts then, and the reply is not needed.
+/// the run restarts then, and the reply is not needed. `None` also if the peer is refused: it counts as
+/// lost, and the run restarts when the right node is in its place.
 fn outcome(request: RequestId, outcome: Outcome) -> Result<Option<lda_transport::Frame>, Failed> {
     let peer = request.peer;
     match outcome {
@@ -362,7 +363,9 @@ fn outcome(request: RequestId, outcome: Outcome) -> Result<Option<lda_transport:
         Outcome::Rejected(frame) => {
             Err(Failed::Refused { peer, why: String::from_utf8_lossy(&frame).into_owned() })
         }
-        Outcome::Unknown { reason: FailureReason::NewIncarnation, .. } => Ok(None),
+        Outcome::Unknown {
+            reason: FailureReason::NewIncarnation | FailureReason::Refused, ..
+        } => Ok(None),
         Outcome::Unknown { reason, .. } => {
             Err(Failed::Unknown { peer, why: format!("{reason:?}") })
         }

@@ -52,6 +52,8 @@ pub struct Peers {
     expected: usize,
     /// Peers without a connection.
     lost: BTreeMap<NodeId, Lost>,
+    /// First refusals of peers that have not joined since.
+    refused: BTreeMap<NodeId, Time>,
     has_met_master: bool,
 }
 
@@ -76,6 +78,9 @@ pub enum Loss {
     Closed,
     /// The connection broke, for the reason that the transport gives.
     Broken(String),
+    /// It belongs to another run, or has sent an invalid message: for this reason. Another node may come
+    /// in its place.
+    Refused(String),
 }
 
 /// A peer that a node waits for.
@@ -105,6 +110,7 @@ impl fmt::Display for Loss {
             Self::NotConnected => formatter.write_str("has not connected"),
             Self::Closed => formatter.write_str("has ended"),
             Self::Broken(why) => write!(formatter, "is not reached: {why}"),
+            Self::Refused(why) => write!(formatter, "is refused: {why}"),
         }
     }
 }
@@ -116,8 +122,8 @@ impl Peers {
         let role = |id: u32| std::mem::discriminant(&setup.role_of(NodeId(id)));
         let others = (0..1 + servers + setup.workers).filter(|&id| role(id) != role(this.0));
         let has_met_master = this == MASTER;
-        let lost = BTreeMap::new();
-        let mut peers = Self { this, patience, now, expected: 0, lost, has_met_master };
+        let (lost, refused) = (BTreeMap::new(), BTreeMap::new());
+        let mut peers = Self { this, patience, now, expected: 0, lost, refused, has_met_master };
         others.for_each(|peer| peers.lose(NodeId(peer), Loss::NotConnected));
         peers.expected = peers.lost.len();
         peers
@@ -167,8 +173,26 @@ impl Peers {
         self.has_met_master |= peer == MASTER;
     }
 
+    /// A peer that belongs to this run has joined.
+    pub(super) fn join(&mut self, peer: NodeId) {
+        self.refused.remove(&peer);
+        self.lost.remove(&peer);
+    }
+
+    /// A peer is refused. Its time counts from the first refusal, however often it connects.
+    pub(super) fn refuse(&mut self, peer: NodeId, why: String, now: Time) {
+        self.now = now;
+        let since = *self.refused.entry(peer).or_insert(now);
+        let until = since + self.patience.lost;
+        self.lost.insert(peer, Lost { why: Loss::Refused(why), since, until, is_needed: true });
+    }
+
     pub(super) fn disconnect(&mut self, peer: NodeId, reason: &DisconnectReason, now: Time) {
         self.now = now;
+        // A refused node ends. That is not the end of the right one.
+        if matches!(self.lost.get(&peer), Some(Lost { why: Loss::Refused(_), .. })) {
+            return;
+        }
         let why = match reason {
             DisconnectReason::Closed => Loss::Closed,
             DisconnectReason::Broken(why) => Loss::Broken(why.clone()),
@@ -182,7 +206,7 @@ impl Peers {
             // The master knows whether the run is over. Other nodes may learn it after their peers.
             Loss::Closed if self.this == MASTER || peer == MASTER => self.patience.ended,
             Loss::Closed => self.patience.ended.max(LAST_MESSAGES),
-            Loss::NotConnected | Loss::Broken(_) => self.patience.lost,
+            Loss::NotConnected | Loss::Broken(_) | Loss::Refused(_) => self.patience.lost,
         };
         let (since, until) = (self.now, self.now + time);
         self.lost.insert(peer, Lost { why, since, until, is_needed: true });
@@ -247,6 +271,28 @@ mod tests {
         assert_eq!(given_up(&mut peers, 2000), [0, 1], "it has returned");
         peers.update(seconds(2000), |peer| peer == MASTER);
         assert_eq!(peers.lost().map(|lost| lost.peer).collect::<Vec<_>>(), [MASTER]);
+    }
+
+    #[test]
+    fn a_refused_node_is_waited_for_from_its_first_refusal() {
+        let mut peers = peers(0, Patience::default());
+        (1..6).for_each(|peer| peers.connect(NodeId(peer)));
+        let refuse = |peers: &mut Peers, at| {
+            peers.connect(NodeId(4));
+            peers.refuse(NodeId(4), "of another run".to_owned(), seconds(at));
+            peers.disconnect(NodeId(4), &DisconnectReason::Closed, seconds(at));
+        };
+        refuse(&mut peers, 100);
+        assert_eq!(given_up(&mut peers, 159), [0; 0], "its end is not that of the right node");
+        assert_eq!(peers.lost().next().unwrap().why.to_string(), "is refused: of another run");
+        refuse(&mut peers, 150);
+        assert_eq!(given_up(&mut peers, 160), [4]);
+        // The right node joins.
+        peers.connect(NodeId(4));
+        peers.join(NodeId(4));
+        assert_eq!((given_up(&mut peers, 1000), peers.connected()), (vec![], 5));
+        refuse(&mut peers, 1000);
+        assert_eq!(given_up(&mut peers, 1059), [0; 0]);
     }
 
     #[test]

@@ -68,10 +68,13 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
             return;
         }
         let acted = match (action, &mut *self) {
-            (Action::Refused { peer, reason }, role) => {
+            // A node that the master refuses, or that refuses the master, has no place in this run. A
+            // refused node at any other place counts as lost ([`Peers`]): the right one may still come.
+            (Action::Refused { peer: MASTER, reason }, role) if !is_violation(&reason) => {
                 let why = role.explain(&reason);
-                Err(Failed::IncompatiblePeer { peer, why })
+                Err(Failed::IncompatiblePeer { peer: MASTER, why })
             }
+            (Action::Refused { .. }, _) => Ok(()),
             // The endpoint retries requests to a peer that is away for a while.
             (action, Self::Master(master)) => master.act(action, port),
             (action, Self::Server(server)) => server.act(action, port),
@@ -81,7 +84,7 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
     }
 
     /// A refusal in words, with what this node can say about the difference.
-    fn explain(&self, reason: &Refusal) -> String {
+    pub(super) fn explain(&self, reason: &Refusal) -> String {
         if !matches!(reason, Refusal::Configuration { .. } | Refusal::ByPeer(_)) {
             return reason.to_string();
         }
@@ -223,4 +226,9 @@ impl<T: TopicIndex, D: Documents> Program for Role<T, D> {
         Role::act(self, action, cx);
         while self.work(cx) {}
     }
+}
+
+/// Whether a peer was refused for a message, and not for what it is.
+fn is_violation(reason: &Refusal) -> bool {
+    matches!(reason, Refusal::Violation(_))
 }

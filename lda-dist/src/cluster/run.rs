@@ -307,6 +307,13 @@ impl<T: TopicIndex, D: Documents> Program for RoleNode<'_, T, D> {
     }
 
     fn act(&mut self, action: Action, cx: &mut Context<'_>) {
+        match &action {
+            Action::Joined { peer, .. } => self.peers.join(*peer),
+            Action::Refused { peer, reason } => {
+                self.peers.refuse(*peer, self.role.explain(reason), cx.now());
+            }
+            _ => {}
+        }
         self.role.act(action, cx);
     }
 

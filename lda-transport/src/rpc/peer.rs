@@ -42,7 +42,7 @@ pub(super) struct Peer {
     replied: bool,
     /// Incarnation that was refused, and the reason, to be sent again if it greets again.
     refused: Option<(u64, Refusal)>,
-    /// Largest incarnation that has sent a greeting.
+    /// Largest incarnation that has sent a greeting which fits.
     latest: u64,
     last_received: Time,
     last_sent: Time,
@@ -257,6 +257,12 @@ impl Peer {
     pub fn frame(&mut self, frame: &Frame, cx: &mut PeerContext<'_>) {
         match wire::decode(frame) {
             Ok(message) => self.message(message, cx),
+            // Anybody may have connected under this number. Who has not joined cannot end a session that
+            // the owner of the number begins later.
+            Err(error) if !self.is_joined() => {
+                *cx.strays += 1;
+                self.send_refusal(self.known(), &Refusal::Violation(error.0), cx);
+            }
             Err(error) => self.refuse(self.known(), Refusal::Violation(error.0), cx),
         }
     }
@@ -319,7 +325,6 @@ impl Peer {
             ));
             return self.send_refusal(from, &reason, cx);
         }
-        self.latest = from;
         match &self.refused {
             Some((incarnation, reason)) if self.is_refused() && *incarnation == from => {
                 *cx.strays += 1;
@@ -334,6 +339,8 @@ impl Peer {
             }
             return self.refuse(from, refusal, cx);
         }
+        // INVARIANT: only of greetings that fit: another program cannot shut a node out by a large number.
+        self.latest = from;
         let was_joined = self.is_joined() && from == self.known();
         if from != self.known() {
             let Hello { role, window, .. } = *hello;

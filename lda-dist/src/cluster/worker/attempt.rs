@@ -353,7 +353,8 @@ impl<T: TopicIndex> Attempt<T> {
                 node.link.send(&restart, node.setup, node.port);
                 Ok(())
             }
-            // The server is in another attempt, which will reach this node as well.
+            // The server is in another attempt, which will reach this node as well; or it is refused, and
+            // counts as lost.
             None => Ok(()),
         }
     }
