@@ -20,7 +20,7 @@
 //!   of SMACOF in place of their projection).
 //!
 //! # Cost
-//! One pass over the entries of the model, and 512 bytes per topic. The page that
+//! One pass over the entries of the model, and at most 2 KiB per topic. The page that
 //! `lda report` writes about 100,000 topics of 50 words each took 44 CPU seconds of a virtual AMD EPYC
 //! and 0.5 GB in all. Everything runs in the current rayon pool, with the same bits on any number of
 //! threads.
@@ -85,9 +85,11 @@ impl ApproximateDistances {
         let mut found: Vec<Vec<(u32, f32)>> = vec![Vec::new(); num_topics];
         for word in 0..num_words {
             model.for_each_phi(word, |topic, phi| {
-                let excess = phi - model.floor(topic as usize);
+                let excess = (phi - model.floor(topic as usize)) as f32;
                 let words = &mut found[topic as usize];
-                words.push((word as u32, excess as f32));
+                if excess > 0.0 {
+                    words.push((word as u32, excess));
+                }
                 if words.len() == 2 * LEADING {
                     shorten(words);
                 }
@@ -142,8 +144,9 @@ impl ApproximateDistances {
                     if scores[other as usize] == 0.0 {
                         touched.push(other);
                     }
-                    // The Bhattacharyya coefficient has no logarithm and about the same order.
-                    scores[other as usize] += (p * q).sqrt();
+                    // The Bhattacharyya coefficient has no logarithm and about the same order. It is
+                    // above 0, also where p q is not.
+                    scores[other as usize] += p.sqrt() * q.sqrt();
                 }
             }
             let mut candidates: Vec<(u32, f32)> = Vec::with_capacity(touched.len());
@@ -371,6 +374,20 @@ mod tests {
         let totals = trained.model.counts().unwrap().totals();
         let empty: Vec<usize> = (0..20).filter(|&topic| totals[topic] == 0).collect();
         assert!(empty.len() > 1 && found.get(empty[0], empty[1]) < 1e-3);
+    }
+
+    #[test]
+    fn a_neighbour_is_named_once_whatever_its_probabilities() {
+        // The product of two of these is 0 in single precision.
+        let tiny = 1e-30;
+        let rows = [[tiny, tiny, 1.0, 0.0], [tiny, tiny, 0.0, 1.0], [0.0, 1.0, 0.0, 0.0]];
+        let model = TopicModel::from_weights(Weights::from_rows(&rows).unwrap(), 0.1.into());
+        for (topic, near) in ApproximateDistances::new(&model).nearest(3).iter().enumerate() {
+            let mut names: Vec<u32> = near.iter().map(|&(other, _)| other).collect();
+            names.sort_unstable();
+            let others: Vec<u32> = (0..3).filter(|&other| other as usize != topic).collect();
+            assert_eq!(names, others, "of topic {topic}");
+        }
     }
 
     #[test]

@@ -30,11 +30,11 @@ pub fn next(storage: Option<&dyn Storage>, name: NodeName, note: &mut dyn FnMut(
     })
 }
 
-/// The first number that is neither below the clock's nor a stored one. Anything else in the object is
-/// replaced.
+/// The first number above the stored one that is not below the clock's. An object without a number, or
+/// with the largest, is replaced by the clock's.
 fn above(now: u64, stored: &[u8]) -> u64 {
     let last = std::str::from_utf8(stored).ok().and_then(|text| text.parse().ok());
-    last.map_or(now, |last: u64| now.max(last.saturating_add(1)))
+    last.and_then(|last: u64| last.checked_add(1)).map_or(now, |next| now.max(next))
 }
 
 #[cfg(test)]
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(above(50, b"40"), 50);
         assert_eq!(above(50, b"90"), 91);
         assert_eq!(above(50, b"no number"), 50);
-        assert_eq!(above(50, u64::MAX.to_string().as_bytes()), u64::MAX);
+        assert_eq!(above(50, u64::MAX.to_string().as_bytes()), 50);
     }
 
     #[test]
