@@ -6,7 +6,7 @@
 //! this one samples: gRPC by its pings within 2 s, also if a machine has stopped or a network is
 //! cut.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::time::Duration;
 
@@ -49,12 +49,14 @@ pub struct Peers {
     this: NodeId,
     patience: Patience,
     now: Time,
-    expected: usize,
-    /// Peers without a connection.
+    /// Nodes of the other two roles.
+    others: BTreeSet<NodeId>,
+    /// Those of them without a connection.
     lost: BTreeMap<NodeId, Lost>,
     /// First refusals of peers that have not joined since.
     refused: BTreeMap<NodeId, Time>,
     has_met_master: bool,
+    strays: u64,
 }
 
 /// A peer without a connection.
@@ -64,7 +66,7 @@ struct Lost {
     since: Time,
     /// Time at which it is given up.
     until: Time,
-    /// Whether the node waits for it.
+    /// True if the node waits for it.
     is_needed: bool,
 }
 
@@ -121,22 +123,31 @@ impl Peers {
         let servers = setup.options.servers;
         let role = |id: u32| std::mem::discriminant(&setup.role_of(NodeId(id)));
         let others = (0..1 + servers + setup.workers).filter(|&id| role(id) != role(this.0));
+        let others: BTreeSet<NodeId> = others.map(NodeId).collect();
         let has_met_master = this == MASTER;
         let (lost, refused) = (BTreeMap::new(), BTreeMap::new());
-        let mut peers = Self { this, patience, now, expected: 0, lost, refused, has_met_master };
-        others.for_each(|peer| peers.lose(NodeId(peer), Loss::NotConnected));
-        peers.expected = peers.lost.len();
+        let mut peers =
+            Self { this, patience, now, others, lost, refused, has_met_master, strays: 0 };
+        for peer in peers.others.clone() {
+            peers.lose(peer, Loss::NotConnected, now);
+        }
         peers
     }
 
     /// Number of peers with a connection.
     pub fn connected(&self) -> usize {
-        self.expected - self.lost.len()
+        self.others.len() - self.lost.len()
     }
 
     /// Number of peers that the node needs.
     pub fn expected(&self) -> usize {
-        self.expected
+        self.others.len()
+    }
+
+    /// Number of messages that were ignored: from strangers, from earlier processes of a node, or too
+    /// late.
+    pub fn strays(&self) -> u64 {
+        self.strays
     }
 
     /// Peers that the node waits for, in the order of their numbers.
@@ -158,6 +169,11 @@ impl Peers {
     /// Whether the node can reach the master now, and whether it ever could.
     pub(super) fn master(&self) -> (bool, bool) {
         (!self.lost.contains_key(&MASTER), self.has_met_master)
+    }
+
+    /// Sets the number of ignored messages.
+    pub(super) fn set_strays(&mut self, strays: u64) {
+        self.strays = strays;
     }
 
     /// Sets the time, and the peers that the node still needs.
@@ -183,8 +199,7 @@ impl Peers {
     pub(super) fn refuse(&mut self, peer: NodeId, why: String, now: Time) {
         self.now = now;
         let since = *self.refused.entry(peer).or_insert(now);
-        let until = since + self.patience.lost;
-        self.lost.insert(peer, Lost { why: Loss::Refused(why), since, until, is_needed: true });
+        self.lose(peer, Loss::Refused(why), since);
     }
 
     pub(super) fn disconnect(&mut self, peer: NodeId, reason: &DisconnectReason, now: Time) {
@@ -198,17 +213,21 @@ impl Peers {
             DisconnectReason::Broken(why) => Loss::Broken(why.clone()),
             other => Loss::Broken(format!("{other:?}")),
         };
-        self.lose(peer, why);
+        self.lose(peer, why, now);
     }
 
-    fn lose(&mut self, peer: NodeId, why: Loss) {
+    /// A peer is lost since then. Nodes of the same role may be connected, and are not needed.
+    fn lose(&mut self, peer: NodeId, why: Loss, since: Time) {
+        if !self.others.contains(&peer) {
+            return;
+        }
         let time = match why {
             // The master knows whether the run is over. Other nodes may learn it after their peers.
             Loss::Closed if self.this == MASTER || peer == MASTER => self.patience.ended,
             Loss::Closed => self.patience.ended.max(LAST_MESSAGES),
             Loss::NotConnected | Loss::Broken(_) | Loss::Refused(_) => self.patience.lost,
         };
-        let (since, until) = (self.now, self.now + time);
+        let until = since + time;
         self.lost.insert(peer, Lost { why, since, until, is_needed: true });
     }
 }
@@ -293,6 +312,19 @@ mod tests {
         assert_eq!((given_up(&mut peers, 1000), peers.connected()), (vec![], 5));
         refuse(&mut peers, 1000);
         assert_eq!(given_up(&mut peers, 1059), [0; 0]);
+    }
+
+    #[test]
+    fn nodes_of_the_same_role_do_not_count() {
+        let mut peers = peers(3, Patience::default());
+        (0..6).for_each(|peer| peers.connect(NodeId(peer)));
+        peers.disconnect(NodeId(4), &DisconnectReason::Closed, seconds(1));
+        peers.disconnect(NodeId(5), &broken(), seconds(1));
+        peers.refuse(NodeId(4), "of another run".to_owned(), seconds(1));
+        assert_eq!((peers.connected(), peers.expected()), (3, 3));
+        assert_eq!(given_up(&mut peers, 1000), [0; 0]);
+        (0..3).for_each(|peer| peers.disconnect(NodeId(peer), &broken(), seconds(1000)));
+        assert_eq!((peers.connected(), peers.lost().count()), (0, 3));
     }
 
     #[test]

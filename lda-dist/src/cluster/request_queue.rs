@@ -238,6 +238,8 @@ mod tests {
         fn reply(&mut self, _: ReplyHandle, _: MessageBuf) {}
 
         fn reject(&mut self, _: ReplyHandle, _: MessageBuf) {}
+
+        fn refuse(&mut self, _: NodeId, _: String) {}
     }
 
     #[test]

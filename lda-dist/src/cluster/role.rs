@@ -76,7 +76,14 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
             }
             (Action::Refused { .. }, _) => Ok(()),
             // The endpoint retries requests to a peer that is away for a while.
-            (action, Self::Master(master)) => master.act(action, port),
+            (action, Self::Master(master)) => match master.act(action, port) {
+                // One node does not end the run. The right one may come in its place.
+                Err(Failed::Message { peer, what }) if peer != MASTER => {
+                    master.refuse(peer, what, port);
+                    Ok(())
+                }
+                acted => acted,
+            },
             (action, Self::Server(server)) => server.act(action, port),
             (action, Self::Worker(worker)) => worker.act(action, port),
         };

@@ -331,6 +331,7 @@ impl<T: TopicIndex, D: Documents> RoleNode<'_, T, D> {
     fn look(&mut self, driver: &mut Driver<&mut dyn Transport>) {
         let now = driver.now();
         self.peers.update(now, |peer| self.role.needs(peer));
+        self.peers.set_strays(driver.endpoint().strays());
         let given_up: Vec<_> = self.peers.given_up().collect();
         for lost in given_up {
             self.role.give_up(lost, &mut driver.context());

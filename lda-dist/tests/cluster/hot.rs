@@ -117,6 +117,10 @@ impl Port for NoPort {
     fn reject(&mut self, _: ReplyHandle, why: MessageBuf) {
         panic!("it is taken: {}", String::from_utf8_lossy(why.body()));
     }
+
+    fn refuse(&mut self, peer: NodeId, why: String) {
+        panic!("{peer}: {why}");
+    }
 }
 
 /// A server with some of the topics cannot detect this; the master does.

@@ -336,6 +336,14 @@ impl Endpoint {
         awaited
     }
 
+    /// Ends the session with a peer whose message makes no sense to the program, as with one that
+    /// violates the protocol: requests to it end, and the peer learns the reason. The next incarnation
+    /// of the peer may join.
+    pub fn refuse(&mut self, peer: NodeId, why: String, now: Time) {
+        self.with(peer, now, |peer, cx| peer.refuse_message(why, cx));
+        self.sort(now);
+    }
+
     fn answer(
         &mut self,
         reply_to: ReplyHandle,

@@ -476,6 +476,11 @@ impl Peer {
         self.outgoing.is_empty() && (answered || !self.is_joined())
     }
 
+    /// Refuses a peer for a message that the program did not expect.
+    pub fn refuse_message(&mut self, why: String, cx: &mut PeerContext<'_>) {
+        self.refuse(self.known(), Refusal::Violation(why), cx);
+    }
+
     fn refuse(&mut self, to: u64, reason: Refusal, cx: &mut PeerContext<'_>) {
         if !self.is_refused() {
             self.refused = Some((to, reason.clone()));

@@ -148,6 +148,12 @@ impl<'a> Context<'a> {
         self.endpoint.reject(reply_to, message, self.now)
     }
 
+    /// Ends the session with a peer whose message makes no sense, and tells it why. The program gets
+    /// [`Action::Refused`], and requests to the peer end.
+    pub fn refuse(&mut self, peer: NodeId, why: String) {
+        self.endpoint.refuse(peer, why, self.now);
+    }
+
     /// Calls [`Program::timer`] with `timer` once, after `after`. Timers end with the program and
     /// cannot be cancelled: the program ignores those that it does not need any more.
     pub fn set_timer(&mut self, after: Duration, timer: u64) {

@@ -25,6 +25,7 @@ pub struct Metrics {
     resident: Gauge,
     peers: Gauge,
     peers_up: Gauge,
+    ignored: Counter,
     waited: Family<For, Seconds>,
     /// Only at the master.
     run: Option<RunMetrics>,
@@ -68,6 +69,10 @@ impl Metrics {
             resident: set.add_in(Unit::Bytes, "resident_memory", "Resident memory of the process"),
             peers: set.add("peers", "Nodes that this one needs a connection to"),
             peers_up: set.add("peers_up", "Nodes of these that are connected"),
+            ignored: set.add(
+                "ignored_messages",
+                "Messages of strangers or of earlier processes of a node, or that came too late",
+            ),
             memory: match role {
                 "master" => Gauge::default(),
                 _ => set.add_in(
@@ -103,6 +108,7 @@ impl Metrics {
     pub fn set_peers(&self, peers: &Peers) {
         self.peers.set(peers.expected() as i64);
         self.peers_up.set(peers.connected() as i64);
+        self.ignored.inc_by(peers.strays().saturating_sub(self.ignored.get()));
     }
 
     fn set_waited(&self, waited: &Waited) {
