@@ -56,6 +56,8 @@ impl Port for Peers {
     fn reply(&mut self, _: ReplyHandle, _: MessageBuf) {}
 
     fn reject(&mut self, _: ReplyHandle, _: MessageBuf) {}
+
+    fn refuse(&mut self, _: NodeId, _: String) {}
 }
 
 fn setup(routing: u8) -> Setup {

@@ -4,9 +4,10 @@
 //! failed.
 //!
 //! ```text
-//! latest                 last epoch of which all shards have a snapshot, as text:
-//!                          lda-dist snapshot 1
+//! latest                 last two epochs of which all shards have a snapshot, as text:
+//!                          lda-dist snapshot 2
 //!                          epoch 40
+//!                          before 20            (0 if there is none, not in version 1)
 //!                          run 9d0c1c6f4a5d3b21
 //! topics-00000040-00003  topics of shard 3 after epoch 40:
 //!   byte 0    8  89 'L' 'D' 'A' 'z' 0d 0a 1a
@@ -22,17 +23,18 @@
 //! ```
 //!
 //! Numbers are little-endian. A run can continue with other partitions, rounds, servers and
-//! workers; with another number of rounds its result differs.
-
-use std::fmt::Write;
+//! workers; with another number of rounds its result differs. It falls back to the earlier of the two
+//! epochs if a snapshot of the later one is missing or damaged.
 
 use lda_core::container::checksum;
 use lda_core::counts::TopicIndex;
 use thiserror::Error;
 
-/// Name of the object with the last epoch of which all shards have a snapshot.
+/// Name of the object with the [`Latest`] epochs.
 pub const LATEST: &str = "latest";
-const TITLE: &str = "lda-dist snapshot 1";
+const TITLE: &str = "lda-dist snapshot 2";
+/// Title of a version without the epoch before.
+const TITLE_1: &str = "lda-dist snapshot 1";
 const MAGIC: [u8; 8] = *b"\x89LDAz\r\n\x1a";
 const VERSION: u32 = 1;
 const HEAD: usize = 40;
@@ -163,27 +165,47 @@ pub fn decode<T: TopicIndex>(of: &SnapshotId, bytes: &[u8]) -> Result<Vec<T>, Sn
     Ok(topics.chunks_exact(width).map(topic).collect())
 }
 
-/// Encodes the content of [`LATEST`].
-pub fn encode_latest(run: u64, epoch: u32) -> String {
-    let mut text = format!("{TITLE}\n");
-    writeln!(text, "epoch {epoch}\nrun {run:016x}").expect("a string takes it");
-    text
+/// The last two epochs of which all shards have a snapshot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Latest {
+    /// The last one; 0 if none, which stands for the initial topics.
+    pub epoch: u32,
+    /// The one before, for the case that a snapshot of the last one cannot be read; 0 if none.
+    pub before: u32,
 }
 
-/// Decodes the epoch in the content of [`LATEST`].
+impl Latest {
+    /// The first epoch whose snapshots are still needed; 0 if none are.
+    pub fn first_needed(self) -> u32 {
+        if self.before > 0 { self.before } else { self.epoch }
+    }
+}
+
+/// Encodes the content of [`LATEST`].
+pub fn encode_latest(run: u64, latest: Latest) -> String {
+    let Latest { epoch, before } = latest;
+    format!("{TITLE}\nepoch {epoch}\nbefore {before}\nrun {run:016x}\n")
+}
+
+/// Decodes the content of [`LATEST`].
 ///
 /// # Errors
 /// [`SnapshotError`] if the text is malformed or of another run.
-pub fn decode_latest(run: u64, text: &[u8]) -> Result<u32, SnapshotError> {
+pub fn decode_latest(run: u64, text: &[u8]) -> Result<Latest, SnapshotError> {
     let parse = || {
-        let rest = std::str::from_utf8(text).ok()?.strip_prefix(TITLE)?;
-        let (epoch, found) = rest.strip_prefix("\nepoch ")?.split_once("\nrun ")?;
-        let found = u64::from_str_radix(found.strip_suffix('\n')?, 16).ok()?;
-        Some((epoch.parse().ok()?, found))
+        let text = std::str::from_utf8(text).ok()?;
+        let (epochs, found) = text.strip_suffix('\n')?.split_once("\nrun ")?;
+        let found = u64::from_str_radix(found, 16).ok()?;
+        let (epoch, before) = match epochs.strip_prefix(TITLE) {
+            Some(epochs) => epochs.strip_prefix("\nepoch ")?.split_once("\nbefore ")?,
+            None => (epochs.strip_prefix(TITLE_1)?.strip_prefix("\nepoch ")?, "0"),
+        };
+        let latest = Latest { epoch: epoch.parse().ok()?, before: before.parse().ok()? };
+        (latest.before < latest.epoch).then_some((latest, found))
     };
     match parse() {
         None => Err(SnapshotError::Damaged),
-        Some((epoch, found)) if found == run => Ok(epoch),
+        Some((latest, found)) if found == run => Ok(latest),
         Some((_, found)) => Err(SnapshotError::Run { found, run }),
     }
 }
@@ -224,14 +246,20 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_epoch_belongs_to_a_run() {
-        assert_eq!(decode_latest(9, encode_latest(9, 40).as_bytes()), Ok(40));
+    fn the_latest_epochs_belong_to_a_run() {
+        let latest = Latest { epoch: 40, before: 20 };
+        let whole = encode_latest(9, latest);
+        assert_eq!(decode_latest(9, whole.as_bytes()), Ok(latest));
         let other = SnapshotError::Run { found: 9, run: 8 };
-        assert_eq!(decode_latest(8, encode_latest(9, 40).as_bytes()), Err(other));
-        let whole = encode_latest(9, 40);
-        for text in [&whole[1..], &whole[..whole.len() - 1], "", "lda-dist snapshot 1\nepoch x"] {
-            assert_eq!(decode_latest(9, text.as_bytes()), Err(SnapshotError::Damaged));
+        assert_eq!(decode_latest(8, whole.as_bytes()), Err(other));
+        let impossible = encode_latest(9, Latest { epoch: 40, before: 40 });
+        let short = "lda-dist snapshot 2\nepoch 40\nrun 9\n";
+        for text in [&whole[1..], &whole[..whole.len() - 1], "", &impossible, short] {
+            assert_eq!(decode_latest(9, text.as_bytes()), Err(SnapshotError::Damaged), "{text}");
         }
+        let first_version = b"lda-dist snapshot 1\nepoch 40\nrun 9\n";
+        assert_eq!(decode_latest(9, first_version), Ok(Latest { epoch: 40, before: 0 }));
+        assert_eq!([latest, Latest { epoch: 40, before: 0 }].map(Latest::first_needed), [20, 40]);
     }
 
     proptest! {

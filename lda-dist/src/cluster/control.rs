@@ -4,20 +4,21 @@
 //! byte 0   16 words, to the master: shard (2 bytes), documents (8), sum of squared lengths (8),
 //!          tokens of each word as a row of V entries, and documents of each word as another
 //!          17 done, to the master: round, last epoch of which all shards of this worker are
-//!          written (4); after an epoch's last round the epoch's statistics: 8 bytes for each field
+//!          written (4), 1 if it writes one now, else 0; after an epoch's last round the epoch's statistics: 8 bytes for each field
 //!          of [`Bytes`] but the last, nanoseconds waited for servers and for the master (8 each),
 //!          bytes held (8), and if the epoch is evaluated, else 0, non-zeros of C_d (8) and number
 //!          of shards (2), and for each its number (2) and its part of the log joint (8)
-//!          18 start, to all: attempt (4), epoch to go on from (4), documents (8), sum of squared
-//!          lengths (8), tokens and documents of each word
-//!          19 begin, to all: round, last epoch that all workers have written (4), delta of C_k as
-//!          a row of K signed entries
+//!          18 start, to all: attempt (4), epoch to go on from (4), and to fall back to if its
+//!          snapshots cannot be read, 0 if none (4), documents (8), sum of squared lengths (8),
+//!          tokens and documents of each word
+//!          19 begin, to all: round, first epoch whose snapshots are still needed (4), 1 if workers
+//!          write the topics after this round, else 0, delta of C_k as a row of K signed entries
 //!          20 end, to servers: round, 1 if the epoch is evaluated, else 0, top words per topic
 //!          (4); the reply is the delta of C_k of the server's rows as such a row, bytes held (8),
 //!          and aggregates of all rows ([`aggregate`](crate::aggregate))
 //!          21 finish, to all, after the last round: last attempt, after which none starts (4),
-//!          last epoch that all workers have written (4), 1 if the run was stopped and can be
-//!          continued, else 0
+//!          last epoch that all workers have written (4), first epoch whose snapshots are still
+//!          needed (4), 1 if the run was stopped and can be continued, else 0
 //!          22 failed, to the master: reason as text
 //!          23 rows, to a server, after the last round: attempt (4), slice (2); the reply is the
 //!          slice's rows, concatenated in the order of words
@@ -26,6 +27,8 @@
 //!          26 keep, to workers, after an epoch's last round: attempt (4), epoch (4); the reply is
 //!          the last epoch that this worker has written (4)
 //!          27 restart, to the master: this worker cannot continue this attempt (4)
+//!          28 unreadable, to the master: this worker cannot read the snapshots from which this
+//!          attempt (4) starts; reason as text
 //! round    epoch (4), number (2), attempt (4)
 //! ```
 //!
@@ -53,6 +56,7 @@ pub(super) const READY: u8 = 24;
 pub(super) const STOP: u8 = 25;
 pub(super) const KEEP: u8 = 26;
 pub(super) const RESTART_REQUEST: u8 = 27;
+pub(super) const UNREADABLE: u8 = 28;
 
 /// Longest reason of a failure, in bytes.
 const MAX_REASON_LEN: usize = 4096;
@@ -120,15 +124,19 @@ messages! {
     /// To the master: (word, tokens, documents) of a shard, words ascending.
     WORDS => Words { shard: u16, lengths: DocumentLengths, word_stats: Vec<(u32, u32, u32)> }
     /// To the master: this worker has finished a round.
-    ROUND_DONE => RoundDone { round: Round, kept: u32, epoch_stats: Option<WorkerEpochStats> }
+    ROUND_DONE => RoundDone {
+        round: Round, kept: u32, writing: bool, epoch_stats: Option<WorkerEpochStats>
+    }
     /// To all: an attempt starts.
-    START => Start { attempt: u32, epoch: u32, lengths: DocumentLengths, words: WordStats }
+    START => Start {
+        attempt: u32, epoch: u32, before: u32, lengths: DocumentLengths, words: WordStats
+    }
     /// To all: a round starts; `delta` is that of C_k since the round before.
-    BEGIN => Begin { round: Round, kept: u32, delta: Vec<(u32, i32)> }
+    BEGIN => Begin { round: Round, needed: u32, write: bool, delta: Vec<(u32, i32)> }
     /// To servers: a round ends.
     END => End { round: Round, wanted: AggregateRequest }
     /// To all: the run, or the part of this node in it, is over.
-    FINISH => Finish { attempt: u32, kept: u32, stopped: bool }
+    FINISH => Finish { attempt: u32, kept: u32, needed: u32, stopped: bool }
     /// To the master: this node has failed.
     FAILED => Failed { why: String }
     /// To servers: request for the rows of a slice.
@@ -141,6 +149,8 @@ messages! {
     KEEP => Keep { attempt: u32, epoch: u32 }
     /// To the master: this worker cannot continue the attempt.
     RESTART_REQUEST => RestartRequest { attempt: u32 }
+    /// To the master: this worker cannot read the snapshots from which the attempt starts.
+    UNREADABLE => Unreadable { attempt: u32, why: String }
 }
 
 /// Statistics of a worker's epoch.
@@ -361,28 +371,33 @@ mod tests {
                     word_stats: word_stats.into_iter().map(of).collect(),
                 }
             }),
-            (round(), any::<u32>(), epoch_stats()).prop_map(|(round, kept, epoch_stats)| {
-                Control::RoundDone { round, kept, epoch_stats }
-            }),
-            (any::<[u32; 2]>(), lengths(), prop::array::uniform5(0..1u64 << 45)).prop_map(
-                |([attempt, epoch], lengths, tokens)| {
-                    let of_words = tokens.iter().map(|tokens| tokens.div_ceil(3)).collect();
-                    let words = WordStats::new(tokens.to_vec(), of_words).unwrap();
-                    Control::Start { attempt, epoch, lengths, words }
+            (round(), any::<(u32, bool)>(), epoch_stats()).prop_map(
+                |(round, (kept, writing), epoch_stats)| Control::RoundDone {
+                    round,
+                    kept,
+                    writing,
+                    epoch_stats
                 }
             ),
-            (round(), any::<u32>(), delta).prop_map(|(round, kept, delta)| {
-                Control::Begin { round, kept, delta: delta.into_iter().collect() }
+            (any::<[u32; 3]>(), lengths(), prop::array::uniform5(0..1u64 << 45)).prop_map(
+                |([attempt, epoch, before], lengths, tokens)| {
+                    let of_words = tokens.iter().map(|tokens| tokens.div_ceil(3)).collect();
+                    let words = WordStats::new(tokens.to_vec(), of_words).unwrap();
+                    Control::Start { attempt, epoch, before, lengths, words }
+                }
+            ),
+            (round(), any::<(u32, bool)>(), delta).prop_map(|(round, (needed, write), delta)| {
+                Control::Begin { round, needed, write, delta: delta.into_iter().collect() }
             }),
             (round(), any::<(bool, u32)>()).prop_map(|(round, (evaluation, top_words))| {
                 Control::End { round, wanted: AggregateRequest { evaluation, top_words } }
             }),
-            any::<([u32; 2], bool)>().prop_map(|([attempt, kept], stopped)| Control::Finish {
-                attempt,
-                kept,
-                stopped
+            any::<([u32; 3], bool)>().prop_map(|([attempt, kept, needed], stopped)| {
+                Control::Finish { attempt, kept, needed, stopped }
             }),
             ".{0,20}".prop_map(|why| Control::Failed { why }),
+            (any::<u32>(), ".{0,20}")
+                .prop_map(|(attempt, why)| Control::Unreadable { attempt, why }),
             any::<(u32, u16)>().prop_map(|(attempt, slice)| Control::Rows { attempt, slice }),
             any::<u32>().prop_map(|attempt| Control::Ready { attempt }),
             Just(Control::Stop {}),
@@ -417,11 +432,11 @@ mod tests {
         fn decoding_inverts_encoding(control in control()) {
             let bytes = control.encode(TOPICS, WORDS);
             prop_assert_eq!(Control::decode(TOPICS, WORDS, &bytes), Some(control));
-            if bytes[0] == FAILED {
+            if [FAILED, UNREADABLE].contains(&bytes[0]) {
                 return Ok(());
             }
             // Without its epoch statistics a report of a round is valid as well.
-            let whole = if bytes[0] == ROUND_DONE { 15 } else { bytes.len() };
+            let whole = if bytes[0] == ROUND_DONE { 16 } else { bytes.len() };
             for cut in (0..bytes.len()).filter(|&cut| cut != whole) {
                 prop_assert_eq!(Control::decode(TOPICS, WORDS, &bytes[..cut]), None);
             }

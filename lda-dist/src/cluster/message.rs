@@ -14,6 +14,8 @@ pub enum Message {
     RoundDone,
     /// To the master: this worker cannot continue the attempt, and requests a restart.
     RestartRequest,
+    /// To the master: this worker cannot read the snapshots from which the attempt starts.
+    Unreadable,
     /// To the master: this node has to stop.
     Stop,
     /// To the master: this node has failed.
@@ -44,11 +46,12 @@ pub enum Message {
 
 impl Message {
     /// All kinds, in order.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Words,
         Self::Ready,
         Self::RoundDone,
         Self::RestartRequest,
+        Self::Unreadable,
         Self::Stop,
         Self::Failed,
         Self::Start,
@@ -72,6 +75,7 @@ impl Message {
             control::READY => Self::Ready,
             control::ROUND_DONE => Self::RoundDone,
             control::RESTART_REQUEST => Self::RestartRequest,
+            control::UNREADABLE => Self::Unreadable,
             control::STOP => Self::Stop,
             control::FAILED => Self::Failed,
             control::START => Self::Start,

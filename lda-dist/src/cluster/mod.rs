@@ -88,6 +88,7 @@
 //! words](Setup::top_words), and all rows only if it [collects](Setup::collect_model) them.
 
 mod assignment;
+mod checkpoint_error;
 mod collected_counts;
 mod control;
 mod epoch_stats;
@@ -123,6 +124,7 @@ use crate::spec::Round;
 
 pub use crate::documents::Documents;
 pub use assignment::Assignment;
+pub use checkpoint_error::CheckpointError;
 pub use collected_counts::CollectedCounts;
 pub use epoch_timer::{EpochTime, EpochTimer};
 pub use master::Master;
@@ -223,6 +225,10 @@ pub trait Port {
 
     /// Rejects a request, with a reason.
     fn reject(&mut self, reply_to: ReplyHandle, draft: MessageBuf);
+
+    /// Ends the session with a peer that has sent a message that makes no sense. The next incarnation of
+    /// the peer may join.
+    fn refuse(&mut self, peer: NodeId, why: String);
 }
 
 impl Port for Context<'_> {
@@ -241,6 +247,10 @@ impl Port for Context<'_> {
 
     fn reject(&mut self, reply_to: ReplyHandle, draft: MessageBuf) {
         Context::reject(self, reply_to, draft);
+    }
+
+    fn refuse(&mut self, peer: NodeId, why: String) {
+        Context::refuse(self, peer, why);
     }
 }
 

@@ -158,11 +158,11 @@ impl<T: TopicIndex> ServerNode<T> {
             };
         }
         match Control::decode(spec.topics(), spec.words(), body) {
-            Some(Control::Start { attempt, epoch, lengths, words }) => {
+            Some(Control::Start { attempt, epoch, lengths, words, .. }) => {
                 self.start(Round::joining(epoch, attempt), lengths, &words)
             }
             // A server that was restarted, or that has no words yet, must accept it too.
-            Some(Control::Finish { attempt, kept, stopped }) => {
+            Some(Control::Finish { attempt, kept, stopped, .. }) => {
                 self.over = attempt.max(self.over);
                 self.finished = true;
                 self.stopped = stopped.then_some(kept);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lda_dist::locality::{ShardLocation, assign};
-use lda_dist::snapshot::{LATEST, encode_latest};
+use lda_dist::snapshot::{LATEST, Latest, encode_latest};
 use lda_dist::storage::{Memory, Storage};
 
 use super::recovery::{check, spec, world as world_that_keeps};
@@ -80,7 +80,10 @@ fn a_run_continues_with_another_assignment() {
     let storage = Arc::new(Memory::default());
     let short = spec(&corpus, 2).epochs(4);
     run(&mut world_that_keeps(&short, &stored, &storage, Network::default(), 1));
-    assert_eq!(storage.read(LATEST).unwrap(), encode_latest(short.run(), 4).as_bytes());
+    assert_eq!(
+        storage.read(LATEST).unwrap(),
+        encode_latest(short.run(), Latest { epoch: 4, before: 2 }).as_bytes()
+    );
     let long = assigned(&[2, 0, 1, 0], &spec(&corpus, 3));
     let mut world = world_that_keeps(&long, &stored, &storage, Network::default(), 2);
     world.run_for(Duration::from_millis(20));

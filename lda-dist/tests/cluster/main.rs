@@ -2,6 +2,7 @@
 
 mod assignment;
 mod bounds;
+mod checkpoints;
 mod coverage;
 mod history;
 mod hot;

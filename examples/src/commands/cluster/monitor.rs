@@ -140,8 +140,7 @@ impl<'a> Monitor<'a> {
             Role::Server(_) => None,
         };
         if let Some(trouble) = trouble {
-            let note = format!("a checkpoint is not written, the run continues: {trouble}");
-            self.program.note(&note);
+            self.program.note(&trouble.to_string());
         }
         let lost: Vec<_> = peers.iter().flat_map(|peers| peers.lost()).collect();
         for line in self.loss_notes.lines(role.setup(), &lost) {

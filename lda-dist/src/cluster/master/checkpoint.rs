@@ -1,13 +1,17 @@
-//! The last epoch that all workers have written, from which a restart goes on.
+//! The last two epochs that all workers have written, from which a restart goes on.
+//!
+//! Workers write snapshots in the background, some of them more slowly than others. A checkpoint is
+//! complete if *each* worker has written its topics after the *same* epoch; so the master lets all of
+//! them begin the next one only when none is still writing the last.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lda_transport::NodeId;
 
-use super::super::{Failed, SnapshotWriter};
-use crate::snapshot::{LATEST, decode_latest, encode_latest};
+use super::super::{CheckpointError, Failed, SnapshotWriter};
+use crate::snapshot::{LATEST, Latest, decode_latest, encode_latest};
 
-/// Record of the last epoch that all workers have written.
+/// Record of the last epochs that all workers have written.
 #[derive(Debug)]
 pub(super) struct Checkpoint {
     /// Access to storage; without it every restart goes back to the beginning.
@@ -16,32 +20,35 @@ pub(super) struct Checkpoint {
     run: u64,
     /// The last epoch that each worker has written in this attempt.
     by_worker: BTreeMap<NodeId, u32>,
-    /// The last epoch that all workers have written, as recorded in storage.
-    epoch: u32,
-    /// The last error of recording it that was not reported yet.
-    pub trouble: Option<String>,
+    /// Workers that are writing.
+    writing: BTreeSet<NodeId>,
+    /// The last epochs that all workers have written, as recorded in storage.
+    latest: Latest,
+    /// The last error that was not reported yet.
+    pub trouble: Option<CheckpointError>,
 }
 
 impl Checkpoint {
     /// A checkpoint of the beginning of a run.
     pub fn new(writer: Option<SnapshotWriter>, run: u64) -> Self {
-        Self { writer, run, by_worker: BTreeMap::new(), epoch: 0, trouble: None }
+        let (by_worker, writing, latest) = (BTreeMap::new(), BTreeSet::new(), Latest::default());
+        Self { writer, run, by_worker, writing, latest, trouble: None }
     }
 
-    /// The last epoch that all workers have written; 0 if none.
-    pub fn epoch(&self) -> u32 {
-        self.epoch
+    /// The last epoch that all workers have written, and the one before.
+    pub fn latest(&self) -> Latest {
+        self.latest
     }
 
-    /// Reads the epoch that an earlier master has recorded.
+    /// Reads the epochs that an earlier master has recorded.
     pub fn load(&mut self) -> Result<(), Failed> {
         let Some(writer) = &self.writer else { return Ok(()) };
         let failed = |why: String| Failed::Snapshot { name: LATEST.to_owned(), why };
         let storage = writer.storage();
         if storage.has(LATEST).map_err(|error| failed(error.to_string()))? {
             let text = storage.read(LATEST).map_err(|error| failed(error.to_string()))?;
-            let epoch = decode_latest(self.run, &text);
-            self.epoch = epoch.map_err(|error| failed(error.to_string()))?;
+            let latest = decode_latest(self.run, &text);
+            self.latest = latest.map_err(|error| failed(error.to_string()))?;
         }
         Ok(())
     }
@@ -49,20 +56,120 @@ impl Checkpoint {
     /// Forgets what workers have written in the previous attempt.
     pub fn start_attempt(&mut self) {
         self.by_worker.clear();
+        self.writing.clear();
     }
 
-    /// A worker has written an epoch.
-    pub fn note(&mut self, worker: NodeId, epoch: u32) {
+    /// A worker has written an epoch, and may be writing a later one.
+    pub fn note(&mut self, worker: NodeId, epoch: u32, is_writing: bool) {
         self.by_worker.insert(worker, epoch);
+        if is_writing {
+            self.writing.insert(worker);
+        } else {
+            self.writing.remove(&worker);
+        }
     }
 
-    /// Records the last epoch that all workers have written, if it is a later one.
+    /// Whether all workers may write their topics: none is still writing earlier ones.
+    pub fn may_write(&self) -> bool {
+        self.writing.is_empty()
+    }
+
+    /// Records the last epoch that the workers have written, if it is the same for all of them, and a
+    /// later one.
     pub fn record(&mut self) {
-        let all = self.by_worker.values().copied().min().unwrap_or(0);
-        let Some(writer) = self.writer.as_ref().filter(|_| all > self.epoch) else { return };
-        match writer.storage().write(LATEST, encode_latest(self.run, all).as_bytes()) {
-            Ok(()) => self.epoch = all,
-            Err(error) => self.trouble = Some(error.to_string()),
+        let mut epochs = self.by_worker.values().copied();
+        let epoch = epochs.next().unwrap_or(0);
+        if epoch <= self.latest.epoch || epochs.any(|other| other != epoch) {
+            return;
         }
+        let Some(writer) = &self.writer else { return };
+        let latest = Latest { epoch, before: self.latest.epoch };
+        match writer.storage().write(LATEST, encode_latest(self.run, latest).as_bytes()) {
+            Ok(()) => self.latest = latest,
+            Err(error) => {
+                self.trouble = Some(CheckpointError::NotWritten { why: error.to_string() });
+            }
+        }
+    }
+
+    /// Goes back to the epoch before the last, as a worker cannot read the snapshots of that; false if
+    /// there is none.
+    pub fn fall_back(&mut self, worker: String, why: String) -> bool {
+        let Latest { epoch, before } = self.latest;
+        if before == 0 {
+            return false;
+        }
+        self.latest = Latest { epoch: before, before: 0 };
+        self.trouble = Some(CheckpointError::Unreadable { worker, epoch, before, why });
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::storage::{Memory, Storage};
+
+    const WORKERS: [NodeId; 2] = [NodeId(3), NodeId(4)];
+
+    fn checkpoint(storage: &Arc<Memory>) -> Checkpoint {
+        Checkpoint::new(Some(SnapshotWriter::now(Arc::clone(storage) as Arc<dyn Storage>)), 7)
+    }
+
+    fn note(checkpoint: &mut Checkpoint, epochs: [u32; 2]) -> Latest {
+        for (worker, epoch) in WORKERS.into_iter().zip(epochs) {
+            checkpoint.note(worker, epoch, false);
+        }
+        checkpoint.record();
+        checkpoint.latest()
+    }
+
+    /// Otherwise a restart would miss snapshots: a worker that has written epoch 40 may have left out
+    /// epoch 30.
+    #[test]
+    fn an_epoch_is_recorded_if_all_workers_have_written_it() {
+        let storage = Arc::new(Memory::default());
+        let mut checkpoint = checkpoint(&storage);
+        assert_eq!(note(&mut checkpoint, [20, 0]), Latest::default());
+        assert_eq!(note(&mut checkpoint, [20, 20]), Latest { epoch: 20, before: 0 });
+        assert_eq!(note(&mut checkpoint, [40, 30]), Latest { epoch: 20, before: 0 });
+        let latest = Latest { epoch: 40, before: 20 };
+        assert_eq!(note(&mut checkpoint, [40, 40]), latest);
+        assert_eq!(note(&mut checkpoint, [20, 20]), latest, "an earlier one");
+        assert_eq!(storage.read(LATEST).unwrap(), encode_latest(7, latest).as_bytes());
+    }
+
+    #[test]
+    fn all_workers_write_or_none() {
+        let mut checkpoint = checkpoint(&Arc::new(Memory::default()));
+        assert!(checkpoint.may_write());
+        checkpoint.note(WORKERS[0], 0, true);
+        checkpoint.note(WORKERS[1], 10, false);
+        assert!(!checkpoint.may_write());
+        checkpoint.note(WORKERS[0], 10, false);
+        assert!(checkpoint.may_write());
+        checkpoint.note(WORKERS[1], 10, true);
+        checkpoint.start_attempt();
+        assert!(checkpoint.may_write());
+    }
+
+    #[test]
+    fn it_falls_back_once() {
+        let mut checkpoint = checkpoint(&Arc::new(Memory::default()));
+        let fall_back = |checkpoint: &mut Checkpoint| {
+            checkpoint.fall_back("worker 1".to_owned(), "it is damaged".to_owned())
+        };
+        assert!(!fall_back(&mut checkpoint));
+        note(&mut checkpoint, [20, 20]);
+        assert!(!fall_back(&mut checkpoint), "the initial topics are no checkpoint");
+        note(&mut checkpoint, [40, 40]);
+        assert!(fall_back(&mut checkpoint));
+        assert_eq!(checkpoint.latest(), Latest { epoch: 20, before: 0 });
+        assert!(checkpoint.trouble.take().unwrap().to_string().contains("that of epoch 20: it is"));
+        assert!(!fall_back(&mut checkpoint));
+        // The epoch is written again.
+        assert_eq!(note(&mut checkpoint, [40, 40]), Latest { epoch: 40, before: 20 });
     }
 }

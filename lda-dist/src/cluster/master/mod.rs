@@ -19,7 +19,10 @@ use super::collected_counts::CollectedCounts;
 use super::control::{Control, WorkerEpochStats};
 use super::epoch_stats::EpochStats;
 use super::request_queue::RequestQueue;
-use super::{Failed, MASTER, Phase, Port, Report, Setup, SnapshotWriter, Topics, outcome, reject};
+use super::{
+    CheckpointError, Failed, MASTER, Phase, Port, Report, Setup, SnapshotWriter, Topics, outcome,
+    reject,
+};
 use crate::placement::Placement;
 use crate::plan::place;
 use crate::spec::{JOINING, Round};
@@ -175,7 +178,7 @@ impl Master {
 
     /// Last epoch from which a restart continues: all workers have written its topics. 0 if none.
     pub fn kept(&self) -> u32 {
-        self.checkpoint.epoch()
+        self.checkpoint.latest().epoch
     }
 
     /// C_k after the last round that has ended.
@@ -194,8 +197,8 @@ impl Master {
         self.topics.as_ref()
     }
 
-    /// Takes the last error of recording a checkpoint. The run continues.
-    pub fn trouble(&mut self) -> Option<String> {
+    /// Takes the last error of a checkpoint. The run continues.
+    pub fn trouble(&mut self) -> Option<CheckpointError> {
         self.checkpoint.trouble.take()
     }
 
@@ -254,6 +257,18 @@ impl Master {
         }
     }
 
+    /// Refuses a node that has sent a message that does not fit the state of the run. Its successor
+    /// takes part in the next attempt.
+    pub(super) fn refuse(&mut self, peer: NodeId, what: String, port: &mut dyn Port) {
+        port.refuse(peer, what);
+        self.roster.ready.remove(&peer);
+        self.roster.stopping.remove(&peer);
+        if !self.is_ending() {
+            self.requests.forget(peer);
+            self.abandon_attempt(port);
+        }
+    }
+
     /// Processes a message.
     fn receive(
         &mut self,
@@ -267,6 +282,7 @@ impl Master {
                 control @ (Control::Words { .. }
                 | Control::Ready { .. }
                 | Control::RestartRequest { .. }
+                | Control::Unreadable { .. }
                 | Control::RoundDone { .. }
                 | Control::Stop {}
                 | Control::Failed { .. }),
@@ -295,8 +311,9 @@ impl Master {
                 }
                 self.try_to_start(port)
             }
-            Control::RoundDone { round, kept, epoch_stats } => {
-                self.note_done(peer, (round, kept), epoch_stats, port)
+            Control::Unreadable { attempt, why } => self.fall_back(peer, attempt, why, port),
+            Control::RoundDone { round, kept, writing, epoch_stats } => {
+                self.note_done(peer, (round, kept, writing), epoch_stats, port)
             }
             Control::Stop {} => {
                 self.check_member(peer, "that it has to stop")?;
@@ -338,7 +355,7 @@ impl Master {
     fn note_done(
         &mut self,
         peer: NodeId,
-        (round, kept): (Round, u32),
+        (round, kept, is_writing): (Round, u32, bool),
         epoch_stats: Option<WorkerEpochStats>,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
@@ -358,11 +375,31 @@ impl Master {
         if let Some(epoch_stats) = epoch_stats {
             self.rounds.epoch_stats.of_worker(epoch_stats);
         }
-        self.checkpoint.note(peer, kept);
+        self.checkpoint.note(peer, kept, is_writing);
         if self.step == Step::Working {
             self.try_to_end(port);
         }
         Ok(())
+    }
+
+    /// A worker cannot read the snapshots of the epoch from which the attempt starts: the next attempt
+    /// starts from the epoch before.
+    fn fall_back(
+        &mut self,
+        peer: NodeId,
+        attempt: u32,
+        why: String,
+        port: &mut dyn Port,
+    ) -> Result<(), Failed> {
+        let is_current = attempt == self.attempt && self.roster.ready.contains(&peer);
+        if is_current && !self.is_ending() {
+            let worker = self.setup.role_of(peer).to_string();
+            if !self.checkpoint.fall_back(worker, why) {
+                return Err(unexpected(peer, "that it cannot read the only checkpoint".to_owned()));
+            }
+            self.abandon_attempt(port);
+        }
+        self.try_to_start(port)
     }
 
     /// A node has to stop, which it does between two epochs.
@@ -403,7 +440,7 @@ impl Master {
             let (words, lengths) = (self.roster.words(), self.roster.lengths());
             self.placement = Some(place(spec, options, words, lengths)?);
         }
-        let joining = Round::joining(self.checkpoint.epoch(), self.attempt);
+        let joining = Round::joining(self.kept(), self.attempt);
         self.rounds = Rounds::new(joining, spec.topics());
         self.checkpoint.start_attempt();
         self.clear_requests(port);
@@ -443,7 +480,7 @@ impl Master {
                 if left == 1 {
                     if let Some((round, delta)) = self.rounds.to_begin.pop_front() {
                         self.rounds.begun = round;
-                        let begin = Control::Begin { round, kept: self.checkpoint.epoch(), delta };
+                        let begin = self.begin_message(round, delta);
                         self.send_workers(&begin, RequestKind::Push, RequestPurpose::Notice, port);
                     }
                     self.advance(port);
@@ -477,7 +514,7 @@ impl Master {
             let what = format!("that it has kept {reply:?} in {}", self.round());
             return Err(unexpected(worker, what));
         };
-        self.checkpoint.note(worker, kept);
+        self.checkpoint.note(worker, kept, false);
         Ok(())
     }
 
@@ -495,7 +532,7 @@ impl Master {
         let found = epoch_stats.take_found();
         if last && !joining {
             self.fruitless = 0;
-            let (found, kept) = (Arc::clone(&found), self.checkpoint.epoch());
+            let (found, kept) = (Arc::clone(&found), self.checkpoint.latest().epoch);
             self.reports.push_back(epoch_stats.report(found, ended, kept, spec, totals));
         }
         if last {
@@ -527,7 +564,7 @@ impl Master {
             return;
         };
         self.step = Step::Beginning(self.setup.options.servers);
-        let begin = Control::Begin { round, kept: self.checkpoint.epoch(), delta };
+        let begin = self.begin_message(round, delta);
         self.send_servers(&begin, RequestKind::Push, RequestPurpose::Begin, port);
     }
 
@@ -605,7 +642,7 @@ impl Master {
     fn release_stopping(&mut self, port: &mut dyn Port) {
         let stopping = std::mem::take(&mut self.roster.stopping);
         if stopping.contains(&MASTER) {
-            self.stopped = Some(self.checkpoint.epoch());
+            self.stopped = Some(self.kept());
             if self.step == Step::Waiting {
                 // The transport reports the end to the nodes that are connected.
                 self.step = Step::Finished;
@@ -637,13 +674,23 @@ impl Master {
     }
 
     fn finish_message(&self, stopped: bool) -> Control {
-        Control::Finish { attempt: self.attempt, kept: self.checkpoint.epoch(), stopped }
+        let latest = self.checkpoint.latest();
+        let (kept, needed) = (latest.epoch, latest.first_needed());
+        Control::Finish { attempt: self.attempt, kept, needed, stopped }
+    }
+
+    fn begin_message(&self, round: Round, delta: Vec<(u32, i32)>) -> Control {
+        let Setup { options, .. } = &self.setup;
+        let is_due = round.is_last(options.rounds) && self.setup.checkpoints_after(round.epoch);
+        let write = is_due && self.checkpoint.may_write();
+        Control::Begin { round, needed: self.checkpoint.latest().first_needed(), write, delta }
     }
 
     fn start_message(&self) -> Control {
         let Round { epoch, attempt, .. } = self.round();
         let (words, lengths) = (self.roster.words().clone(), self.roster.lengths());
-        Control::Start { attempt, epoch, lengths, words }
+        let before = self.checkpoint.latest().before;
+        Control::Start { attempt, epoch, before, lengths, words }
     }
 
     fn send_servers(

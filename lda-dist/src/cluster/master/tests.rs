@@ -5,8 +5,9 @@ use lda_transport::NodeId;
 use lda_transport::rpc::{Action, MessageBuf, Outcome, Overloaded, ReplyHandle, RequestId};
 
 use super::*;
-use crate::cluster::Setup;
+use crate::cluster::{Role, Setup};
 use crate::config::Options;
+use crate::documents::InMemory;
 use crate::placement::DocumentLengths;
 use crate::spec::ModelSpec;
 
@@ -15,7 +16,10 @@ const WORKER: NodeId = NodeId(2);
 
 /// Records the requests of a master, and replies to none.
 #[derive(Default)]
-struct Recorder(Vec<RequestId>);
+struct Recorder {
+    asked: Vec<RequestId>,
+    refused: Vec<NodeId>,
+}
 
 impl Port for Recorder {
     fn ask(
@@ -24,14 +28,18 @@ impl Port for Recorder {
         _: RequestKind,
         _: MessageBuf,
     ) -> Result<RequestId, Overloaded> {
-        let request = RequestId { peer, number: 1 + self.0.len() as u64 };
-        self.0.push(request);
+        let request = RequestId { peer, number: 1 + self.asked.len() as u64 };
+        self.asked.push(request);
         Ok(request)
     }
 
     fn reply(&mut self, _: ReplyHandle, _: MessageBuf) {}
 
     fn reject(&mut self, _: ReplyHandle, _: MessageBuf) {}
+
+    fn refuse(&mut self, peer: NodeId, _: String) {
+        self.refused.push(peer);
+    }
 }
 
 /// The master of a run with one server and one worker, which are ready.
@@ -64,7 +72,7 @@ fn message(peer: NodeId, control: &Control) -> Action {
 
 /// Replies to the last request.
 fn end(master: &mut Master, asked: &mut Recorder, reply: &[u8]) -> Result<(), Failed> {
-    let (request, outcome) = (*asked.0.last().unwrap(), Outcome::Done(reply.to_vec().into()));
+    let (request, outcome) = (*asked.asked.last().unwrap(), Outcome::Done(reply.to_vec().into()));
     master.act(Action::Completed { request, outcome }, asked)
 }
 
@@ -74,7 +82,8 @@ fn a_kept_epoch_in_a_report_is_not_in_the_future() {
     for (kept, is_legal) in [(0, true), (1, false), (u32::MAX, false)] {
         let mut asked = Recorder::default();
         let mut master = master(&mut asked);
-        let done = Control::RoundDone { round: Round::joining(0, 1), kept, epoch_stats: None };
+        let (round, epoch_stats) = (Round::joining(0, 1), None);
+        let done = Control::RoundDone { round, kept, writing: false, epoch_stats };
         let ended = master.act(message(WORKER, &done), &mut asked);
         assert_eq!(ended.is_ok(), is_legal, "{kept}: {ended:?}");
         if let Err(failed) = ended {
@@ -83,12 +92,34 @@ fn a_kept_epoch_in_a_report_is_not_in_the_future() {
     }
 }
 
+/// A node whose messages make no sense does not end the run: it is refused, and its successor takes part
+/// in the next attempt.
+#[test]
+fn a_node_that_sends_nonsense_is_refused() {
+    let mut asked = Recorder::default();
+    let mut role: Role<u16, InMemory> = Role::Master(Box::new(master(&mut asked)));
+    let step = |role: &Role<u16, InMemory>| match role {
+        Role::Master(master) => (master.step, master.attempt),
+        _ => unreachable!(),
+    };
+    let nonsense = Control::Keep { attempt: 1, epoch: 9 };
+    role.act(message(WORKER, &nonsense), &mut asked);
+    assert_eq!((role.failed(), asked.refused.as_slice()), (None, &[WORKER][..]));
+    assert_eq!(step(&role), (Step::Waiting, 1));
+    // The server alone is not enough for another attempt.
+    role.act(message(SERVER, &Control::Ready { attempt: 1 }), &mut asked);
+    assert_eq!(step(&role), (Step::Waiting, 1));
+    role.act(message(WORKER, &Control::Ready { attempt: 0 }), &mut asked);
+    assert_eq!(step(&role), (Step::Starting(1), 2));
+}
+
 /// Otherwise a round would end without a worker.
 #[test]
 fn a_server_is_not_done_in_place_of_a_worker() {
     let mut asked = Recorder::default();
     let mut master = master(&mut asked);
-    let done = Control::RoundDone { round: Round::joining(0, 1), kept: 0, epoch_stats: None };
+    let (round, epoch_stats) = (Round::joining(0, 1), None);
+    let done = Control::RoundDone { round, kept: 0, writing: false, epoch_stats };
     let failed = master.act(message(SERVER, &done), &mut asked).unwrap_err();
     assert!(failed.to_string().contains("that it is done"), "{failed}");
     assert_eq!(master.step, Step::Working);
@@ -117,7 +148,7 @@ fn the_run_ends_without_a_node_that_is_lost_after_the_last_round() {
     master.finish_without(WORKER, &mut asked);
     assert_eq!(master.step, Step::Working, "the run is not over");
     master.finish(&mut asked);
-    let of_worker = *asked.0.last().unwrap();
+    let of_worker = *asked.asked.last().unwrap();
     assert_eq!((of_worker.peer, master.step), (WORKER, Step::Finishing(2)));
     master.finish_without(WORKER, &mut asked);
     assert_eq!(master.step, Step::Finishing(1));

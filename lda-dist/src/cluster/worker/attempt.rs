@@ -62,6 +62,8 @@ pub(super) struct Attempt<T: TopicIndex> {
     placement: Placement,
     shards: Vec<Shard<T>>,
     pub snapshots: Snapshots,
+    /// The last epoch after which the master wants snapshots.
+    writes_after: u32,
     /// Requests to servers.
     pub requests: RequestQueue<RequestPurpose>,
     joins: JoinQueue,
@@ -104,6 +106,7 @@ impl<T: TopicIndex> Attempt<T> {
             placement,
             shards,
             snapshots,
+            writes_after: 0,
             requests: RequestQueue::default(),
             joins,
             round,
@@ -137,13 +140,17 @@ impl<T: TopicIndex> Attempt<T> {
         self.epoch_stats.waited.add(waited);
     }
 
-    /// The master allows a round to start.
+    /// The master allows a round to start, after which the topics are written if it `writes`.
     pub fn begin(
         &mut self,
         round: Round,
+        writes: bool,
         delta: Vec<(u32, i32)>,
         node: &mut Node<'_, T>,
     ) -> Result<(), Failed> {
+        if writes {
+            self.writes_after = round.epoch;
+        }
         self.may_begin.insert(round, delta);
         self.advance(node)
     }
@@ -174,7 +181,7 @@ impl<T: TopicIndex> Attempt<T> {
                 self.sampling = None;
                 let epoch_stats = self.take_epoch_stats(node);
                 let epoch = self.round.epoch;
-                if epoch_stats.is_some() && node.setup.checkpoints_after(epoch) {
+                if epoch_stats.is_some() && self.writes_after == epoch {
                     self.snapshots.write(epoch, &self.shards, node);
                 }
                 self.reports.add(self.round, epoch_stats);
@@ -238,7 +245,8 @@ impl<T: TopicIndex> Attempt<T> {
         while let Some((round, epoch_stats)) = self.reports.pop() {
             self.snapshots.note_written(node.storage);
             let kept = self.snapshots.kept();
-            let done = Control::RoundDone { round, kept, epoch_stats };
+            let writing = node.storage.is_busy();
+            let done = Control::RoundDone { round, kept, writing, epoch_stats };
             node.link.send(&done, node.setup, node.port);
         }
     }
@@ -259,9 +267,9 @@ impl<T: TopicIndex> Attempt<T> {
         Some(stats)
     }
 
-    /// Removes snapshots of epochs before `kept`.
-    pub fn remove_old(&mut self, kept: u32, node: &mut Node<'_, T>) {
-        self.snapshots.remove_old(kept, &self.shards, node);
+    /// Removes snapshots of epochs before `needed`.
+    pub fn remove_old(&mut self, needed: u32, node: &mut Node<'_, T>) {
+        self.snapshots.remove_old(needed, &self.shards, node);
     }
 
     /// Writes the topics of the epoch that is done, and waits until they are written. Returns the

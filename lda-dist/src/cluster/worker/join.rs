@@ -85,6 +85,8 @@ pub(super) mod tests {
         fn reply(&mut self, _: ReplyHandle, _: MessageBuf) {}
 
         fn reject(&mut self, _: ReplyHandle, _: MessageBuf) {}
+
+        fn refuse(&mut self, _: NodeId, _: String) {}
     }
 
     /// A worker with four shards and five partitions, and the message that starts an attempt.
@@ -105,7 +107,7 @@ pub(super) mod tests {
         worker.max_join_bytes = max_join_bytes;
         let start = move |attempt| {
             let words = words.clone();
-            from_master(&Control::Start { attempt, epoch: 0, lengths, words })
+            from_master(&Control::Start { attempt, epoch: 0, before: 0, lengths, words })
         };
         (worker, start)
     }

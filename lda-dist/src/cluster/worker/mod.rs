@@ -17,7 +17,8 @@ use lda_transport::rpc::{Action, MessageBuf, ReplyHandle};
 use super::control::Control;
 use super::master_link::Link;
 use super::{
-    Documents, Failed, MASTER, NodeState, Phase, Port, Setup, SnapshotWriter, Waited, reject,
+    CheckpointError, Documents, Failed, MASTER, NodeState, Phase, Port, Setup, SnapshotWriter,
+    Waited, reject,
 };
 use crate::partition_sampler::PartitionSampler;
 use crate::placement::{DocumentLengths, WordStats};
@@ -92,7 +93,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             setup,
             number,
             documents,
-            storage: SnapshotStorage { writer, trouble: None },
+            storage: SnapshotStorage::new(writer),
             link: Link::default(),
             scratch: Scratch { sampler, planned: 0 },
             attempt: None,
@@ -162,7 +163,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
 
     /// Takes the last error of writing or removing snapshots. The run continues, and a restart may
     /// have to go back further.
-    pub fn trouble(&mut self) -> Option<String> {
+    pub fn trouble(&mut self) -> Option<CheckpointError> {
         self.storage.trouble.take()
     }
 
@@ -265,21 +266,24 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         port.reply(reply_to, MessageBuf::new());
         match control {
             // The start of an attempt that is over may arrive after the message that it is over.
-            Control::Start { attempt, epoch, lengths, words }
+            Control::Start { attempt, epoch, before, lengths, words }
                 if attempt > self.attempt_number().max(self.over) =>
             {
-                self.restart_from(Round::joining(epoch, attempt), lengths, &words, port)
+                let joining = Round::joining(epoch, attempt);
+                self.restart_from((joining, before), lengths, &words, port)
             }
-            Control::Begin { round, kept, delta } => self.begin(round, kept, delta, port),
+            Control::Begin { round, needed, write, delta } => {
+                self.begin(round, (needed, write), delta, port)
+            }
             // The message belongs to an earlier attempt.
             Control::Start { .. } => Ok(()),
-            Control::Finish { attempt, kept, stopped } => {
+            Control::Finish { attempt, kept, needed, stopped } => {
                 self.over = attempt.max(self.over);
                 self.finished = true;
                 self.stopped = stopped.then_some(kept);
                 if let (Some(attempt), mut node) = self.parts(port) {
                     // A worker that was restarted may get any epoch, and has nothing to remove.
-                    attempt.remove_old(kept.min(attempt.round().epoch), &mut node);
+                    attempt.remove_old(needed.min(attempt.round().epoch), &mut node);
                     attempt.requests.clear();
                 }
                 Ok(())
@@ -308,7 +312,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     fn begin(
         &mut self,
         round: Round,
-        kept: u32,
+        (needed, writes): (u32, bool),
         delta: Vec<(u32, i32)>,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
@@ -321,18 +325,19 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         if !options.sync().may_start(round, oldest, options.rounds) {
             return Err(unexpected("a round that may not start now"));
         }
-        if kept > round.epoch {
-            return Err(unexpected("a future epoch as the last one that is kept"));
+        if needed > round.epoch {
+            return Err(unexpected("a future epoch as the first one that is needed"));
         }
-        attempt.remove_old(kept, &mut node);
-        attempt.begin(round, delta, &mut node)
+        attempt.remove_old(needed, &mut node);
+        attempt.begin(round, writes, delta, &mut node)
     }
 
     /// Starts an attempt: restores the topics of the epoch, or makes the first ones, and sends
-    /// counts to the servers.
+    /// counts to the servers. If they cannot be read, the master starts another one from the epoch
+    /// before, if there is one.
     fn restart_from(
         &mut self,
-        joining: Round,
+        (joining, before): (Round, u32),
         lengths: DocumentLengths,
         words: &WordStats,
         port: &mut dyn Port,
@@ -351,18 +356,34 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             let range = 0..corpus.num_documents();
             let documents = ShardDocuments { corpus: &corpus, range, first };
             let mut shard = Shard::new(spec, options.hybrid, &placement, number, documents)?;
-            if epoch > 0 {
-                self.storage.restore(setup, &mut shard, epoch)?;
+            if epoch > 0
+                && let Err(failed) = self.storage.restore(setup, &mut shard, epoch)
+            {
+                let is_last = before == 0 || self.storage.writer.is_none();
+                return if is_last { Err(failed) } else { self.fall_back(joining, &failed, port) };
             }
             shards.push(shard);
         }
-        let snapshots = Snapshots::new(epoch, setup);
+        let snapshots = Snapshots::new(epoch, before, setup, &mut self.storage);
         let most = self.max_join_bytes;
         self.attempt = Some(Attempt::new(setup, joining, placement, shards, snapshots, most));
         if let (Some(attempt), mut node) = self.parts(port) {
             attempt.join(&mut node);
-            attempt.remove_old(epoch, &mut node);
         }
+        Ok(())
+    }
+
+    /// Reports to the master that the snapshots from which an attempt starts cannot be read.
+    fn fall_back(
+        &mut self,
+        joining: Round,
+        failed: &Failed,
+        port: &mut dyn Port,
+    ) -> Result<(), Failed> {
+        self.over = self.over.max(joining.attempt);
+        self.storage.restarts.insert(joining.epoch);
+        let unreadable = Control::Unreadable { attempt: joining.attempt, why: failed.to_string() };
+        self.link.send(&unreadable, &self.setup, port);
         Ok(())
     }
 }

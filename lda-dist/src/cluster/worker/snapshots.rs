@@ -5,21 +5,30 @@ use std::collections::BTreeSet;
 use lda_core::counts::TopicIndex;
 
 use super::super::snapshot_writer::Written;
-use super::super::{Failed, Setup, SnapshotWriter};
+use super::super::{CheckpointError, Failed, Setup, SnapshotWriter};
 use super::Node;
 use crate::shard::Shard;
-use crate::snapshot::{SnapshotId, decode, encode};
+use crate::snapshot::{Latest, SnapshotId, decode, encode};
+use crate::storage::StorageError;
 
 /// Access to storage, which outlives attempts.
 #[derive(Debug)]
 pub(super) struct SnapshotStorage {
     /// Without it no snapshots are written.
     pub writer: Option<SnapshotWriter>,
+    /// Epochs that may have snapshots beside those of regular checkpoints: the run has gone on from
+    /// them.
+    pub restarts: BTreeSet<u32>,
     /// The last error of writing or removing that was not reported yet.
-    pub trouble: Option<String>,
+    pub trouble: Option<CheckpointError>,
 }
 
 impl SnapshotStorage {
+    /// The storage behind a writer, if there is one.
+    pub fn new(writer: Option<SnapshotWriter>) -> Self {
+        Self { writer, restarts: BTreeSet::new(), trouble: None }
+    }
+
     /// Sets a shard's topics to those of a snapshot.
     pub fn restore<T: TopicIndex>(
         &self,
@@ -42,16 +51,23 @@ impl SnapshotStorage {
     fn note_left_over(&mut self) {
         let errors = self.writer.as_mut().map_or(Vec::new(), SnapshotWriter::left_over);
         if let Some(error) = errors.last() {
-            self.trouble = Some(error.to_string());
+            self.note_trouble(error);
         }
+    }
+
+    fn note_trouble(&mut self, error: &StorageError) {
+        self.trouble = Some(CheckpointError::NotWritten { why: error.to_string() });
+    }
+
+    /// Whether snapshots are being written.
+    pub fn is_busy(&self) -> bool {
+        self.writer.as_ref().is_some_and(SnapshotWriter::is_busy)
     }
 }
 
 /// Snapshots of an attempt.
 #[derive(Debug)]
 pub(super) struct Snapshots {
-    /// The epoch with which the attempt started.
-    first: u32,
     /// The last epoch of which all shards are written.
     kept: u32,
     /// Snapshots of earlier epochs are removed.
@@ -68,11 +84,13 @@ struct SnapshotsInProgress {
 }
 
 impl Snapshots {
-    /// Snapshots of an attempt that starts with an epoch.
-    pub fn new(epoch: u32, setup: &Setup) -> Self {
+    /// Snapshots of an attempt that starts with an epoch, or with the one before if it cannot be read.
+    pub fn new(epoch: u32, before: u32, setup: &Setup, storage: &mut SnapshotStorage) -> Self {
+        storage.restarts.extend([epoch, before]);
         // A worker that was there before may not know that all workers have written this epoch.
-        let cleaned = epoch.saturating_sub(setup.checkpoint_every);
-        Self { first: epoch, kept: epoch, cleaned, in_progress: None }
+        let first_needed = Latest { epoch, before }.first_needed();
+        let cleaned = first_needed.saturating_sub(setup.checkpoint_every);
+        Self { kept: epoch, cleaned, in_progress: None }
     }
 
     /// The last epoch of which all shards are written.
@@ -112,7 +130,7 @@ impl Snapshots {
                 (Ok(()), Some(SnapshotsInProgress { left, .. })) => drop(left.remove(&name)),
                 (Ok(()), None) => {}
                 (Err(error), _) => {
-                    storage.trouble = Some(error.to_string());
+                    storage.note_trouble(&error);
                     self.in_progress = None;
                 }
             }
@@ -142,20 +160,21 @@ impl Snapshots {
         self.note(written, storage);
     }
 
-    /// Removes the snapshots of epochs before `kept`, from which no run goes on any more.
+    /// Removes the snapshots of epochs before `needed`, from which no run goes on any more.
     pub fn remove_old<T: TopicIndex>(
         &mut self,
-        kept: u32,
+        needed: u32,
         shards: &[Shard<T>],
         node: &mut Node<'_, T>,
     ) {
-        let setup = node.setup;
+        let (setup, restarts) = (node.setup, &node.storage.restarts);
         // A stopped run may have gone on from any epoch.
-        let exists = |epoch: u32| setup.checkpoints_after(epoch) || epoch == self.first;
-        let old = (self.cleaned..kept).filter(|&epoch| epoch > 0 && exists(epoch));
+        let exists = |epoch: u32| setup.checkpoints_after(epoch) || restarts.contains(&epoch);
+        let old = (self.cleaned..needed).filter(|&epoch| epoch > 0 && exists(epoch));
         let ids: Vec<SnapshotId> =
             old.flat_map(|epoch| shards.iter().map(move |shard| id(setup, shard, epoch))).collect();
-        self.cleaned = self.cleaned.max(kept);
+        self.cleaned = self.cleaned.max(needed);
+        node.storage.restarts.retain(|&epoch| epoch >= needed);
         let Some(writer) = &mut node.storage.writer else { return };
         ids.iter().for_each(|id| writer.remove(id.name()));
         node.storage.note_left_over();
@@ -181,22 +200,22 @@ mod tests {
 
     /// The number comes from a peer: no loop may be as long as it is large.
     #[test]
-    fn a_kept_epoch_is_never_a_future_one() {
-        let begin = |kept| {
+    fn a_needed_epoch_is_never_a_future_one() {
+        let begin = |needed| {
             let (mut worker, start) = worker(MAX_JOIN_BYTES);
             let mut port = Recorder::default();
             worker.act(start(1), &mut port).unwrap();
             let round = Round { epoch: 1, number: 0, attempt: 1 };
             let delta = (0..20).map(|topic| (topic, 1200)).collect();
-            let begin = Control::Begin { round, kept, delta };
+            let begin = Control::Begin { round, needed, write: false, delta };
             let ended = worker.act(from_master(&begin), &mut port);
             (ended.map_err(|failed| failed.to_string()), cleaned(&worker))
         };
-        for kept in [0, 1] {
-            assert_eq!(begin(kept), (Ok(()), kept));
+        for needed in [0, 1] {
+            assert_eq!(begin(needed), (Ok(()), needed));
         }
-        for kept in [2, u32::MAX] {
-            let (ended, cleaned) = begin(kept);
+        for needed in [2, u32::MAX] {
+            let (ended, cleaned) = begin(needed);
             assert!(ended.unwrap_err().contains("a future epoch"));
             assert_eq!(cleaned, 0);
         }
@@ -205,7 +224,8 @@ mod tests {
     #[test]
     fn a_restarted_worker_accepts_the_end_and_removes_nothing() {
         let (mut worker, _) = worker(MAX_JOIN_BYTES);
-        let finish = Control::Finish { attempt: 3, kept: u32::MAX, stopped: true };
+        let (kept, needed) = (u32::MAX, u32::MAX);
+        let finish = Control::Finish { attempt: 3, kept, needed, stopped: true };
         worker.act(from_master(&finish), &mut Recorder::default()).unwrap();
         assert!(worker.is_finished());
         assert_eq!((worker.stopped(), cleaned(&worker)), (Some(u32::MAX), 0));

@@ -1,0 +1,30 @@
+//! Errors of checkpoints that do not end a run.
+
+use thiserror::Error;
+
+/// Error of a checkpoint. The run continues.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum CheckpointError {
+    /// The storage failed when a checkpoint was written, or an earlier one removed. A restart may have
+    /// to go back further.
+    #[error("a checkpoint is not written, the run continues: {why}")]
+    NotWritten {
+        /// The error of the storage.
+        why: String,
+    },
+    /// A worker could not read the last checkpoint, and the run went back to the one before.
+    #[error(
+        "{worker} cannot read the checkpoint of epoch {epoch}, so the run goes on from that of epoch {before}: {why}"
+    )]
+    Unreadable {
+        /// The worker, such as `worker 2`.
+        worker: String,
+        /// Epoch of the last checkpoint.
+        epoch: u32,
+        /// Epoch from which the run goes on.
+        before: u32,
+        /// Cause.
+        why: String,
+    },
+}
