@@ -26,11 +26,9 @@ impl Checked {
         let epochs = [latest.epoch, latest.before].into_iter().filter(|&epoch| epoch > 0);
         for (epoch, shard) in epochs.flat_map(|epoch| (0..4).map(move |shard| (epoch, shard))) {
             let id = SnapshotId { run: self.run, epoch, shard };
-            let topics = self.memory.read(&id.name()).and_then(|bytes| {
-                assert!(decode::<u16>(&id, &bytes).is_ok());
-                Ok(())
-            });
-            assert!(topics.is_ok(), "{} is missing", id.name());
+            let bytes = self.memory.read(&id.name());
+            let bytes = bytes.unwrap_or_else(|error| panic!("{}: {error}", id.name()));
+            assert!(decode::<u16>(&id, &bytes).is_ok());
         }
     }
 }

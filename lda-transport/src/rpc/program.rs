@@ -148,8 +148,8 @@ impl<'a> Context<'a> {
         self.endpoint.reject(reply_to, message, self.now)
     }
 
-    /// Ends the session with a peer whose message makes no sense, and tells it why. The program gets
-    /// [`Action::Refused`], and requests to the peer end.
+    /// Ends the session with a peer whose message makes no sense; the peer learns `why`. The
+    /// program gets [`Action::Refused`], and requests to the peer end.
     pub fn refuse(&mut self, peer: NodeId, why: String) {
         self.endpoint.refuse(peer, why, self.now);
     }
