@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! lda train reviews.txt --topics 50 --save reviews.lda    trains
+//! lda sweep reviews.txt --topics 10,20,50 --out sweep     compares numbers of topics
 //! lda infer reviews.lda new.txt                           finds the topics of new documents
 //! lda convert reviews.lda --out phi.npy                   writes a model in another format
 //! lda report reviews.lda reviews.txt --out page.html      shows a model in a browser
@@ -16,6 +17,7 @@ mod build;
 mod commands;
 #[cfg(not(all(
     feature = "train",
+    feature = "sweep",
     feature = "infer",
     feature = "convert",
     feature = "report",
@@ -45,6 +47,12 @@ enum Command {
     /// Not in this build: needs the feature `train`
     #[cfg(not(feature = "train"))]
     Train(missing::Args),
+
+    #[cfg(feature = "sweep")]
+    Sweep(Box<commands::sweep::Args>),
+    /// Not in this build: needs the feature `sweep`
+    #[cfg(not(feature = "sweep"))]
+    Sweep(missing::Args),
 
     #[cfg(feature = "infer")]
     Infer(Box<commands::infer::Args>),
@@ -91,6 +99,11 @@ fn main() -> ExitCode {
         #[cfg(not(feature = "train"))]
         Command::Train(_) => missing::execute("train"),
 
+        #[cfg(feature = "sweep")]
+        Command::Sweep(args) => commands::sweep::execute(&args),
+        #[cfg(not(feature = "sweep"))]
+        Command::Sweep(_) => missing::execute("sweep"),
+
         #[cfg(feature = "infer")]
         Command::Infer(args) => commands::infer::execute(&args),
         #[cfg(not(feature = "infer"))]
@@ -131,6 +144,6 @@ mod tests {
     fn every_subcommand_is_listed() {
         let command = Cli::command();
         let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-        assert_eq!(names, ["train", "infer", "convert", "report", "serve", "cluster"]);
+        assert_eq!(names, ["train", "sweep", "infer", "convert", "report", "serve", "cluster"]);
     }
 }

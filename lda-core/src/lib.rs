@@ -33,6 +33,7 @@
 //! |---|---|
 //! | read or build a corpus | [`Corpus::read`], [`Corpus::from_words`], [`CorpusBuilder`] |
 //! | train a model | [`Lda`]; epoch by epoch: [`Trainer`] with [`TrainOptions`] |
+//! | choose the number of topics | [`Sweep`](train::Sweep) |
 //! | choose a sampler | [`SamplerKind`], [`SamplerOptions`]; the table in [`sampler`] |
 //! | use a model on new documents | [`Inference`] |
 //! | look at a model, save it | [`TopicModel`] |

@@ -10,5 +10,7 @@ pub mod infer;
 pub mod report;
 #[cfg(feature = "serve")]
 pub mod serve;
+#[cfg(feature = "sweep")]
+pub mod sweep;
 #[cfg(feature = "train")]
 pub mod train;

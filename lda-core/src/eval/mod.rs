@@ -15,6 +15,7 @@
 //! | how far apart are topics? | [`TopicDistances`] | K² pairs of entries |
 //! | which topics are similar, on a map? | [`classical_scaling`], [`smacof`] | K² per iteration |
 //! | the same, for thousands of topics | [`ApproximateDistances`] | 64 words per topic and landmark |
+//! | how many topics? | [`num_topics`], [`Sweep`](crate::train::Sweep) | see there |
 //! | do chains agree? | [`convergence::r_hat`] | one pass over their values |
 //! | what is a topic about? | [`top_words::top_words`] | non-zeros of C_w |
 //!
@@ -27,10 +28,12 @@ pub mod coherence;
 pub mod convergence;
 pub mod diagnostics;
 pub mod distance;
+mod eigenvalues;
 mod fold_in;
 pub mod left_to_right;
 pub mod likelihood;
 pub mod mds;
+pub mod num_topics;
 pub mod perplexity;
 pub mod phi;
 pub mod predictive;

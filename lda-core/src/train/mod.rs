@@ -1,6 +1,7 @@
 //! Training: epochs of a sampler over a corpus, on a pool of threads.
 //!
-//! [`Lda`] runs to the end with one call; [`Trainer`] is driven epoch by epoch.
+//! [`Lda`] runs to the end with one call; [`Trainer`] is driven epoch by epoch; [`Sweep`] trains with
+//! several numbers of topics, to choose one.
 //!
 //! # What "exact" means with more than one block
 //! The corpus is cut into a grid of G × G blocks (see [`layout`](crate::layout)). In a wave, G blocks
@@ -40,6 +41,7 @@ pub mod snapshot;
 mod spans;
 mod start;
 mod state;
+pub mod sweep;
 #[cfg(test)]
 mod tests;
 mod trainer;
@@ -59,4 +61,5 @@ pub use seed_counts::{PseudoCounts, PseudoCountsError, Weight};
 pub use snapshot::{ResumeError, Snapshot};
 pub use start::Start;
 pub use state::CountsError;
+pub use sweep::{Sweep, SweepError, SweepRun};
 pub use trainer::{Init, Trainer};

@@ -8,7 +8,7 @@ use lda_core::corpus::{BuildError, CorpusBuilder};
 ///
 /// Only the seed and the number of a document decide whether it is held out. Named words that no
 /// training document has leave both sides: a model cannot know them, and its number of words must not
-/// count them.
+/// count them. Token order is kept where there is one.
 ///
 /// # Errors
 /// [`BuildError::NoTokens`] if all tokens are on one side.
@@ -16,8 +16,11 @@ pub fn split(corpus: &Corpus, share: f64, seed: u64) -> Result<(Corpus, Corpus),
     let mut sides = [builder(corpus), builder(corpus)];
     for (d, document) in corpus.documents().enumerate() {
         let held = usize::from(is_held_out(d, share, seed));
-        sides[held].push_pairs(document.iter())?;
-        sides[1 - held].push_pairs(std::iter::empty::<(u32, u32)>())?;
+        match corpus.tokens(d) {
+            Some(tokens) => sides[held].push_tokens(tokens.iter().copied())?,
+            None => sides[held].push_pairs(document.iter())?,
+        }
+        sides[1 - held].push_tokens(std::iter::empty::<u32>())?;
     }
     for date in corpus.dates().into_iter().flatten() {
         sides.iter_mut().for_each(|side| side.push_date(*date));
@@ -42,10 +45,12 @@ pub fn num_documents(corpus: &Corpus) -> usize {
 }
 
 fn builder(corpus: &Corpus) -> CorpusBuilder {
-    match corpus.vocabulary() {
+    let builder = match corpus.vocabulary() {
         Some(vocabulary) => CorpusBuilder::new().vocabulary(vocabulary.clone()),
         None => CorpusBuilder::new().num_words(corpus.num_words() as u32),
-    }
+    };
+    let is_ordered = corpus.num_documents() > 0 && corpus.tokens(0).is_some();
+    if is_ordered { builder.keep_order() } else { builder }
 }
 
 fn is_held_out(document: usize, share: f64, seed: u64) -> bool {
@@ -75,6 +80,18 @@ mod tests {
         // 200 expected, standard deviation 12.6.
         assert!((140..260).contains(&num_documents(&held)), "{}", num_documents(&held));
         assert_ne!(split(&corpus, 0.2, 4).unwrap().1, held);
+    }
+
+    #[test]
+    fn the_order_of_tokens_is_kept() {
+        let mut builder = CorpusBuilder::new().keep_order();
+        builder.extend_tokens((0..100).map(|d| [5, d % 3, 4, d % 3])).unwrap();
+        let corpus = builder.build().unwrap();
+        let (train, held) = split(&corpus, 0.2, 3).unwrap();
+        for d in 0..100 {
+            let side = if train.document(d).is_empty() { &held } else { &train };
+            assert_eq!(side.tokens(d), corpus.tokens(d));
+        }
     }
 
     #[test]

@@ -11,12 +11,12 @@
 
 mod args;
 mod error;
-mod held_out;
+pub mod held_out;
 mod init;
 mod input;
 mod interrupt;
 mod log;
-mod plot;
+pub mod plot;
 mod progress;
 mod provenance;
 mod results;
