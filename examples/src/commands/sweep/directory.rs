@@ -1,7 +1,7 @@
 //! The directory of a sweep, in which it can be continued.
 //!
 //! ```text
-//! options.json        what all runs have in common
+//! options.json        options that all runs have in common
 //! runs.jsonl          one line per finished run or number of topics, appended
 //! run-20-1.lda        model of a run, until all runs with its number of topics are done
 //! topics-20.lda       the model that is kept

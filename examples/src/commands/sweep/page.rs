@@ -23,7 +23,7 @@ svg { width: 100%; height: auto }
 </style>
 ";
 
-/// What a criterion says, in a sentence.
+/// Meaning of a criterion, in a few words.
 fn explanation(criterion: Criterion) -> &'static str {
     match criterion {
         Criterion::Perplexity => "how hard held-out words are to guess, lower is better",

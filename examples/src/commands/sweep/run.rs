@@ -81,7 +81,7 @@ fn split(args: &Args, corpus: &Corpus) -> Result<(Corpus, Corpus), SweepError> {
     })
 }
 
-/// What all runs of a sweep have in common; numbers of topics may be added.
+/// Options that all runs of a sweep have in common; numbers of topics may be added.
 fn identity(args: &Args, corpus: &Corpus) -> Map<String, Value> {
     let options = json!({
         "version": env!("CARGO_PKG_VERSION"),

@@ -6,8 +6,8 @@
 //! that a [`Criterion`] prefers. Those numbers are worth a look; a reader decides.
 //!
 //! # Cost
-//! That of the runs. Their order of completion depends on the machine; their models and measures do
-//! not: the same bits at any number of threads and of runs side by side.
+//! As the runs and their measures. The order in which they finish depends on the machine; models and
+//! measures do not: the same bits at any number of threads and of runs side by side.
 
 mod measures;
 mod summary;
@@ -49,7 +49,7 @@ pub use summary::{Criterion, Stability, Summary, best, stability};
 ///     let own: Vec<_> = runs.iter().filter(|run| run.0 == topics).map(|run| run.1.clone()).collect();
 ///     Summary::new(topics, &own, None)
 /// });
-/// assert_eq!(best(&summaries, Criterion::Exclusivity), Some(3));
+/// assert_eq!(best(&summaries, Criterion::Npmi), Some(3));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! What the runs of one number of topics have in common, and which number a criterion prefers.
+//! Summaries of the runs of one number of topics, and the number that a criterion prefers.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};

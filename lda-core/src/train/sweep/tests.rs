@@ -70,7 +70,7 @@ fn the_right_number_of_topics_is_found() {
         let measures: Vec<ModelMeasures> = own.iter().map(|run| run.measures.clone()).collect();
         Summary::new(topics, &measures, Some(found.mean))
     });
-    for criterion in [Criterion::Exclusivity, Criterion::Stability, Criterion::CaoJuan] {
+    for criterion in [Criterion::Npmi, Criterion::CV, Criterion::Stability, Criterion::CaoJuan] {
         assert_eq!(best(&summaries, criterion), Some(5), "{}: {summaries:?}", criterion.name());
     }
     assert_eq!(best(&summaries, Criterion::Perplexity), None, "nothing is held out");
@@ -109,7 +109,7 @@ fn a_sweep_can_be_stopped_and_refuses_what_does_not_fit() {
     assert!(refused.to_string().starts_with("9 topics: "), "{refused}");
     // Two small runs fit together, two large ones do not.
     let needed = |topics| {
-        let options = TrainOptions::new(topics).alpha(0.1).epochs(40).threads(2);
+        let options = TrainOptions::new(topics).alpha(0.1).epochs(1).threads(2);
         options.estimate_memory(&corpus).unwrap().total()
     };
     let limited = Sweep::new([2, 3000]).train(|options| {
