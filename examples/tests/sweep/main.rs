@@ -108,6 +108,13 @@ fn a_finished_sweep_is_shown_again_and_takes_more_numbers() {
     assert!(first == again && !err.contains(" of "), "{err}");
     let (more, err) = scratch.succeed(&format!("{LINE} --topics 3,5 --out found"));
     assert!(err.contains("2 of 2: 3 topics") && more.lines().count() > first.lines().count());
+    let removed = scratch.0.join("found/topics-3.lda");
+    let model = fs::read(&removed).unwrap();
+    fs::remove_file(&removed).unwrap();
+    let (repeated, err) = scratch.succeed(&format!("{LINE} --topics 3,5 --out found"));
+    assert!(err.contains("topics-3.lda: it is missing: the run is repeated"), "{err}");
+    assert!(err.contains("2 of 2: 3 topics") && repeated == more, "{err}");
+    assert_eq!(fs::read(&removed).unwrap(), model);
     // The same as without interruption, with any number of threads and of runs at a time.
     scratch.succeed(&format!("{LINE} --topics 2,3,5 --out whole --threads 3 --jobs 1"));
     assert_eq!(scratch.table("found"), scratch.table("whole"));

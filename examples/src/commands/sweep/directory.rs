@@ -9,11 +9,12 @@
 //! ```
 //!
 //! A model is in place before its line is written, and the line before anything else is removed: at any
-//! moment the lines and the files suffice to continue.
+//! moment the lines and the files suffice to continue. Runs whose models are missing or damaged are
+//! repeated. A lock on `runs.jsonl` keeps a second sweep out.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use lda_core::model::TopicModel;
@@ -55,10 +56,11 @@ pub struct Directory {
 
 impl Directory {
     /// Opens or makes the directory of a sweep with these options. `note` receives a line if something in
-    /// it is left out.
+    /// it is left out. Time: O(size of all models), as each of them is read.
     ///
     /// # Errors
-    /// [`SweepError::Other`], [`SweepError::Record`], [`SweepError::Io`], [`SweepError::Output`].
+    /// [`SweepError::Other`], [`SweepError::InUse`], [`SweepError::Record`], [`SweepError::Io`],
+    /// [`SweepError::Output`].
     pub fn open(
         path: &Path,
         options: &Map<String, Value>,
@@ -78,15 +80,26 @@ impl Directory {
         let file = path.join("runs.jsonl");
         let opened = OpenOptions::new().read(true).append(true).create(true).open(&file);
         let lines = opened.map_err(|error| fail(&file, error))?;
+        match lines.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(SweepError::InUse { directory: path.to_owned() });
+            }
+            // A file system without locks.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+            Err(TryLockError::Error(error)) => return Err(fail(&file, error)),
+        }
         let mut directory = Self { path: path.to_owned(), lines, results: BTreeMap::new() };
         directory.read(&file, note)?;
+        directory.forget_lost_models(note);
         Ok(directory)
     }
 
     /// Reads the lines that are there. One that was not written to its end is cut off.
     fn read(&mut self, file: &Path, note: &mut dyn FnMut(&str)) -> Result<(), SweepError> {
         let fail = |source| SweepError::Io { path: file.to_owned(), source };
-        let text = fs::read(file).map_err(fail)?;
+        let mut text = Vec::new();
+        self.lines.read_to_end(&mut text).map_err(fail)?;
         let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         if whole < text.len() {
             note(&format!("{}: the last line is not whole, its run is repeated", file.display()));
@@ -105,10 +118,41 @@ impl Directory {
         Ok(())
     }
 
+    /// Removes results whose models cannot be read, so that their runs are repeated.
+    fn forget_lost_models(&mut self, note: &mut dyn FnMut(&str)) {
+        let mut results = std::mem::take(&mut self.results);
+        for (&topics, results) in &mut results {
+            let mut is_usable = |file: &Path| {
+                let fault = match TopicModel::load(file) {
+                    Ok(_) => return true,
+                    Err(_) if file.exists() => "it cannot be read",
+                    Err(_) => "it is missing",
+                };
+                note(&format!("{}: {fault}: the run is repeated", file.display()));
+                false
+            };
+            if let Some((kept_seed, _)) = results.kept {
+                // A sweep that was interrupted before `tidy` has not renamed it yet.
+                let run_model = self.run_model(topics, kept_seed);
+                let file = if run_model.exists() { run_model } else { self.model(topics) };
+                if is_usable(&file) {
+                    continue;
+                }
+                // Models of the other runs were removed when this one was kept.
+                *results = Results::default();
+            }
+            results.runs.retain(|&seed, _| is_usable(&self.run_model(topics, seed)));
+        }
+        self.results = results;
+    }
+
     fn take(&mut self, line: Line) {
         match line {
             Line::Run { topics, seed, measures } => {
-                self.results.entry(topics).or_default().runs.insert(seed, measures);
+                let results = self.results.entry(topics).or_default();
+                results.runs.insert(seed, measures);
+                // A run after it was compared with others is a repetition.
+                results.kept = None;
             }
             Line::Topics { topics, kept_seed, stability } => {
                 self.results.entry(topics).or_default().kept = Some((kept_seed, stability));
@@ -125,15 +169,10 @@ impl Directory {
         Ok(())
     }
 
-    /// Runs that need not be repeated: their numbers of topics are finished, or their models are there.
+    /// Runs that need not be repeated.
     pub fn done(&self) -> Vec<(u32, u64)> {
-        let has_model = |topics, seed: u64, results: &Results| {
-            results.kept.is_some() || self.run_model(topics, seed).exists()
-        };
         let of = |(&topics, results): (&u32, &Results)| -> Vec<(u32, u64)> {
-            let seeds = results.runs.keys().copied();
-            let done = seeds.filter(|&seed| has_model(topics, seed, results));
-            done.map(|seed| (topics, seed)).collect()
+            results.runs.keys().map(|&seed| (topics, seed)).collect()
         };
         self.results.iter().flat_map(of).collect()
     }
@@ -281,18 +320,63 @@ mod tests {
         let mut directory = scratch.open(r#"{"beta":0.1}"#).unwrap();
         assert_eq!(directory.done(), [(2, 0), (2, 1)]);
         assert_eq!(directory.models(2).unwrap().len(), 2);
-        // A run without its model is repeated.
-        fs::remove_file(directory.run_model(2, 0)).unwrap();
-        assert_eq!(directory.done(), [(2, 1)]);
         add_runs(&mut directory);
         directory.finish(2, 1, None).unwrap();
-        directory.tidy().unwrap();
+        // As if the program had been killed before `tidy`.
+        drop(directory);
         let directory = scratch.open(r#"{"beta":0.1}"#).unwrap();
+        directory.tidy().unwrap();
         assert_eq!(directory.done(), [(2, 0), (2, 1)]);
         assert_eq!(directory.results[&2].kept, Some((1, None)));
         assert!(directory.model(2).exists() && !directory.run_model(2, 0).exists());
         directory.tidy().unwrap();
         assert!(directory.model(2).exists());
+    }
+
+    #[test]
+    fn runs_without_their_models_are_repeated() {
+        let scratch = Scratch::new("lost");
+        let mut directory = scratch.open("{}").unwrap();
+        add_runs(&mut directory);
+        let [first, second, kept] =
+            [directory.run_model(2, 0), directory.run_model(2, 1), directory.model(2)];
+        let reopen = |directory: Directory| {
+            drop(directory);
+            let mut notes = Vec::new();
+            let directory = Directory::open(&scratch.0, &Map::new(), &mut |note| {
+                notes.push(note.to_owned());
+            });
+            (directory.unwrap(), notes.join("\n"))
+        };
+        fs::remove_file(&first).unwrap();
+        let (directory, notes) = reopen(directory);
+        assert!(notes.ends_with("run-2-0.lda: it is missing: the run is repeated"), "{notes}");
+        assert_eq!(directory.done(), [(2, 1)]);
+        fs::write(&second, &fs::read(&second).unwrap()[..100]).unwrap();
+        let (mut directory, notes) = reopen(directory);
+        assert!(notes.contains("run-2-1.lda: it cannot be read: the run is repeated"), "{notes}");
+        assert_eq!(directory.done(), []);
+        for lose in [|file: &Path| fs::remove_file(file), |file: &Path| fs::write(file, "cut")] {
+            add_runs(&mut directory);
+            directory.finish(2, 1, None).unwrap();
+            directory.tidy().unwrap();
+            let (tidied, notes) = reopen(directory);
+            assert!(notes.is_empty() && tidied.done() == [(2, 0), (2, 1)], "{notes}");
+            lose(&kept).unwrap();
+            let (opened, notes) = reopen(tidied);
+            assert_eq!((notes.lines().count(), opened.done()), (1, vec![]));
+            directory = opened;
+        }
+    }
+
+    #[test]
+    fn a_directory_has_one_sweep_at_a_time() {
+        let scratch = Scratch::new("locked");
+        let first = scratch.open("{}").unwrap();
+        let refused = scratch.open("{}").unwrap_err().to_string();
+        assert!(refused.starts_with("another sweep runs in "), "{refused}");
+        drop(first);
+        scratch.open("{}").unwrap();
     }
 
     #[test]

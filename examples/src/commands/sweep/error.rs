@@ -64,6 +64,15 @@ pub enum SweepError {
         /// The first difference, in words.
         difference: String,
     },
+    /// Another process runs a sweep in the directory.
+    #[error(
+        "another sweep runs in {directory}: wait for its end, or give another --out",
+        directory = directory.display()
+    )]
+    InUse {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// A file of the directory cannot be read.
     #[error("{path}: {reason}: remove it, or give another --out", path = path.display())]
     Record {
