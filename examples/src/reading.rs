@@ -92,7 +92,7 @@ pub enum ReadingError {
 
 /// A message of the library, with its options named as on the command line.
 fn with_option_names(error: &ReadError) -> String {
-    const NAMES: [&str; 16] = [
+    const NAMES: [&str; 19] = [
         "columns.text",
         "encoding",
         "format",
@@ -101,12 +101,15 @@ fn with_option_names(error: &ReadError) -> String {
         "max_empty_documents",
         "max_length",
         "max_unused_words",
+        "max_words",
+        "min_count",
         "min_document_frequency",
         "min_length",
         "num_words",
         "numbers",
         "stop_words",
         "strict",
+        "threshold",
         "transpose",
         "words",
     ];
@@ -115,6 +118,9 @@ fn with_option_names(error: &ReadError) -> String {
         let option = match *name {
             "columns.text" => "text-column".to_owned(),
             "words" => "word-pattern".to_owned(),
+            "max_words" => "phrase-words".to_owned(),
+            "min_count" => "phrase-min-count".to_owned(),
+            "threshold" => "phrase-threshold".to_owned(),
             name => name.replace('_', "-"),
         };
         message.replace(&format!("`{name}`"), &format!("--{option}"))
@@ -143,7 +149,23 @@ pub fn read(
     model: Option<&TopicModel>,
     note: &mut dyn FnMut(&str),
 ) -> Result<Reading, ReadingError> {
+    refuse_phrases(args, model)?;
     read_with(path, args, model, read_options(args, model)?, note)
+}
+
+/// Texts for a model have its phrases: others would not be words of it.
+///
+/// # Errors
+/// [`ReadingError::Usage`].
+pub fn refuse_phrases(args: &ReadingArgs, model: Option<&TopicModel>) -> Result<(), ReadingError> {
+    match args.text.phrases.phrases {
+        Some(_) if model.is_some() => Err(ReadingError::Usage(
+            "--phrases is for training without a model; this model has its own phrases, which are \
+             found without an option: omit it"
+                .to_owned(),
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The rules by which the texts of a model were cut into words, if it records them.
@@ -177,6 +199,7 @@ pub fn read_in_order(
     model: Option<&TopicModel>,
     note: &mut dyn FnMut(&str),
 ) -> Result<Reading, ReadingError> {
+    refuse_phrases(args, model)?;
     let mut ordered = read_options(args, model)?;
     ordered.keep_order = true;
     match read_with(path, args, model, ordered, note) {
@@ -198,6 +221,9 @@ fn read_with(
     let (mut corpus, report) = Corpus::read_with_report(path, &options)?;
     note(&format!("{}: {report}", path.display()));
     note_skipped(&report.skipped_files, note);
+    if options.text.phrases.is_some() && report.format.has_texts() {
+        note_phrases(&corpus, note);
+    }
     check_fit(args, &report)?;
     if let Some(model) = model.filter(|_| report.format.has_texts()) {
         args.text.words.warning(rules(model)).iter().for_each(|warning| note(warning));
@@ -229,6 +255,28 @@ fn note_skipped(files: &[SkippedFile], note: &mut dyn FnMut(&str)) {
     if files.len() > NAMED {
         note(&format!("skipped {} more files; --strict fails at the first", files.len() - NAMED));
     }
+}
+
+/// Says how many phrases were found, with the most frequent ones.
+fn note_phrases(corpus: &Corpus, note: &mut dyn FnMut(&str)) {
+    const NAMED: usize = 8;
+    let Some(words) = corpus.vocabulary() else { return };
+    let frequencies = corpus.word_frequencies();
+    let phrases = words.tokenizer().map(|rules| &rules.phrases[..]).unwrap_or_default();
+    let mut found: Vec<(u64, String)> = phrases
+        .iter()
+        .map(|phrase| phrase.replace(' ', "_"))
+        .filter_map(|word| Some((frequencies[words.id(&word)? as usize], word)))
+        .collect();
+    if found.is_empty() {
+        note("no phrases: lower --phrase-threshold or --phrase-min-count");
+        return;
+    }
+    found.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    let tokens: u64 = found.iter().map(|phrase| phrase.0).sum();
+    let first: Vec<&str> = found.iter().take(NAMED).map(|phrase| &*phrase.1).collect();
+    let more = if found.len() > NAMED { ", ..." } else { "" };
+    note(&format!("{} phrases, {tokens} tokens: {}{more}", found.len(), first.join(", ")));
 }
 
 /// Says if several words have the same name: they stay different words.

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Arg;
 use clap::builder::{PossibleValuesParser, ValueParser};
 use lda_core::corpus::ReadError;
-use lda_core::corpus::read::{StopWords, TextOptions, TokenizerOptions, WordRule, read_vocabulary};
+use lda_core::corpus::read::{
+    PhraseOptions, PhraseScore, StopWords, TextOptions, TokenizerOptions, WordRule, read_vocabulary,
+};
 
 use crate::parsers::share;
 
@@ -130,6 +132,46 @@ pub struct TextArgs {
     /// Fail at the first file of a directory that is no text, instead of skipping it
     #[arg(long, requires = "path")]
     pub strict: bool,
+    /// Search for phrases.
+    #[command(flatten)]
+    pub phrases: PhraseArgs,
+}
+
+/// Search for phrases in the texts of a training.
+#[derive(Debug, clap::Args)]
+pub struct PhraseArgs {
+    /// Join words that occur together, such as new_york; the model keeps them for other texts. The measure
+    /// of togetherness is `npmi` or `log-likelihood` [default: npmi]
+    #[arg(long, value_name = "SCORE", requires = "path", num_args = 0..=1, require_equals = true,
+        default_missing_value = "npmi", value_parser = score())]
+    pub phrases: Option<String>,
+    /// Minimum score of a phrase [default: 0.5, of 1 at most; log-likelihood: 100]
+    #[arg(long, value_name = "SCORE", requires = "phrases")]
+    pub phrase_threshold: Option<f64>,
+    /// Minimum number of occurrences of a phrase [default: 10]
+    #[arg(long, value_name = "N", requires = "phrases")]
+    pub phrase_min_count: Option<u32>,
+    /// Maximum number of words of a phrase, without its stop words [default: 3]
+    #[arg(long, value_name = "N", requires = "phrases")]
+    pub phrase_words: Option<u32>,
+}
+
+impl PhraseArgs {
+    /// Minimum log-likelihood ratio.
+    const LOG_LIKELIHOOD: f64 = 100.0;
+
+    /// Options of the search; `None` without `--phrases`.
+    fn options(&self) -> Option<PhraseOptions> {
+        let score = self.phrases.as_deref()?;
+        let mut options = PhraseOptions::default();
+        if score == "log-likelihood" {
+            (options.score, options.threshold) = (PhraseScore::LogLikelihood, Self::LOG_LIKELIHOOD);
+        }
+        options.threshold = self.phrase_threshold.unwrap_or(options.threshold);
+        options.min_count = self.phrase_min_count.unwrap_or(options.min_count);
+        options.max_words = self.phrase_words.unwrap_or(options.max_words);
+        Some(options)
+    }
 }
 
 impl TextArgs {
@@ -144,6 +186,7 @@ impl TextArgs {
             self.max_document_frequency.unwrap_or(options.max_document_frequency);
         options.extensions.clone_from(&self.extensions);
         options.strict = self.strict;
+        options.phrases = self.phrases.options();
         options
     }
 
@@ -154,6 +197,7 @@ impl TextArgs {
             ("--max-document-frequency", self.max_document_frequency.is_some()),
             ("--extensions", !self.extensions.is_empty()),
             ("--strict", self.strict),
+            ("--phrases", self.phrases.phrases.is_some()),
         ];
         self.words.given().into_iter().chain(others)
     }
@@ -181,6 +225,8 @@ pub fn of_model(arg: Arg) -> Arg {
         "words" | "stop_words" | "min_length" | "max_length" => {
             with_default(arg, |_| "as in training".to_owned())
         }
+        // The model has them. Only snapshots are read with the options of their training.
+        "phrases" | "phrase_threshold" | "phrase_min_count" | "phrase_words" => arg.hide(true),
         _ => arg,
     }
 }
@@ -191,6 +237,10 @@ fn with_default(arg: Arg, change: impl Fn(&str) -> String) -> Arg {
     let (text, default) = help.rsplit_once(" [default: ").expect("the help states a default");
     let default = change(default.trim_end_matches(']'));
     arg.help(format!("{text} [default: {default}]"))
+}
+
+fn score() -> ValueParser {
+    PossibleValuesParser::new(["npmi", "log-likelihood"]).into()
 }
 
 fn word_rule() -> ValueParser {
@@ -244,7 +294,8 @@ mod tests {
     fn every_option_arrives() {
         let line = "in --stop-words none --min-length 3 --max-length 9 --split-identifiers \
             --keep-case --numbers --min-document-frequency 4 --max-document-frequency 0.5 \
-            --extensions md,txt --words whitespace --nfc --strict";
+            --extensions md,txt --words whitespace --nfc --strict --phrases --phrase-words 4 \
+            --phrase-min-count 7 --phrase-threshold 0.7";
         let Line { path, text } = parse(line).unwrap();
         assert_eq!(path, Some(PathBuf::from("in")));
         assert!(text.given().all(|(name, given)| given != (name == "--word-pattern")));
@@ -257,7 +308,13 @@ mod tests {
         (expected.min_document_frequency, expected.max_document_frequency) = (4, 0.5);
         expected.extensions = vec!["md".to_owned(), "txt".to_owned()];
         expected.strict = true;
+        let mut phrases = PhraseOptions::default();
+        (phrases.threshold, phrases.min_count, phrases.max_words) = (0.7, 7, 4);
+        expected.phrases = Some(phrases);
         assert_eq!(text.options(None), expected);
+        let phrases = parse("in --phrases=log-likelihood").unwrap().text.options(None).phrases;
+        let phrases = phrases.unwrap();
+        assert_eq!((phrases.score, phrases.threshold), (PhraseScore::LogLikelihood, 100.0));
         // Text that is cut already has words of one character.
         for (line, rule) in [
             ("in --words whitespace", WordRule::Whitespace),
@@ -302,6 +359,7 @@ mod tests {
             "--word-pattern a",
             "--nfc",
             "--strict",
+            "--phrases",
         ] {
             assert!(parse(option).is_err() && parse(&format!("in {option}")).is_ok(), "{option}");
         }

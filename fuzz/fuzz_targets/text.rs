@@ -2,7 +2,7 @@
 
 use arbitrary::Arbitrary;
 use lda_core::corpus::Format;
-use lda_core::corpus::read::StopWords;
+use lda_core::corpus::read::{PhraseOptions, PhraseScore, StopWords, Tokenizer};
 use lda_fuzz::{check, options};
 
 #[derive(Arbitrary, Debug)]
@@ -16,6 +16,7 @@ struct Input<'a> {
     min_length: u8,
     min_document_frequency: u8,
     max_document_frequency: u8,
+    phrases: u8,
     bytes: &'a [u8],
 }
 
@@ -33,6 +34,15 @@ libfuzzer_sys::fuzz_target!(|input: Input<'_>| {
     options.text.min_document_frequency = u32::from(input.min_document_frequency % 4);
     options.text.max_document_frequency =
         1.0 - f64::from(input.max_document_frequency % 100) / 100.0;
+    if input.phrases > 0 {
+        let mut phrases = PhraseOptions::default();
+        phrases.min_count = u32::from(input.phrases % 4) + 1;
+        phrases.max_words = u32::from(input.phrases % 3) + 2;
+        if input.phrases % 2 == 0 {
+            (phrases.score, phrases.threshold) = (PhraseScore::LogLikelihood, 1.0);
+        }
+        options.text.phrases = Some(phrases);
+    }
     let result = Format::Text.read_from(input.bytes, "fuzz", &options);
     if let (true, Ok((corpus, _))) = (input.keep_order, &result) {
         for d in 0..corpus.num_documents() {
@@ -42,6 +52,10 @@ libfuzzer_sys::fuzz_target!(|input: Input<'_>| {
             let expected = document.flat_map(|(word, n)| std::iter::repeat_n(word, n as usize));
             assert!(expected.eq(tokens));
         }
+    }
+    if let Ok((corpus, _)) = &result {
+        let words = corpus.vocabulary().and_then(|words| words.tokenizer());
+        Tokenizer::new(words.expect("texts have rules")).expect("rules that were used are valid");
     }
     check(result);
 });

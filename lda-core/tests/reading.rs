@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use lda_core::Corpus;
 #[cfg(feature = "text")]
-use lda_core::corpus::read::{StopWords, TextOptions};
+use lda_core::corpus::read::{PhraseOptions, StopWords, TextOptions};
 use lda_core::corpus::{Date, Format, ReadError, ReadOptions, write_uci};
 use proptest::prelude::*;
 
@@ -410,4 +410,29 @@ fn stop_words_come_from_a_file() {
     options.text.tokenizer.stop_words = StopWords::File("no/such/list".into());
     let error = Corpus::read_with(&file, &options).expect_err("no list").to_string();
     assert!(error.starts_with("no/such/list: "), "{error}");
+}
+
+#[cfg(feature = "text")]
+#[test]
+fn phrases_continue_on_the_next_line_of_a_file() {
+    let folder = Folder::new();
+    folder.file("a", "old rain in New\nYork, by the Bank of\nAmerica");
+    folder.file("b", "New\nYork bank");
+    folder.file("c", b"York bank\nNew \xff york bank");
+    folder.file("d", "York");
+    let mut options = ReadOptions::default();
+    options.text.tokenizer.phrases = vec!["New York".into(), "bank of america".into()];
+    let (given, report) = Corpus::read_with_report(&folder.0, &options).expect("three texts");
+    let words: Vec<&str> = given.vocabulary().expect("text has words").iter().collect();
+    assert_eq!(words, ["old", "rain", "new_york", "bank_of_america", "bank", "york"]);
+    assert_eq!((report.dropped_tokens, report.skipped_files.len()), (3, 1));
+    // What was read of a file that is skipped is searched for no phrases.
+    options.text.tokenizer.phrases.clear();
+    let mut phrases = PhraseOptions::default();
+    (phrases.min_count, phrases.threshold) = (2, 0.1);
+    options.text.phrases = Some(phrases);
+    let (found, report) = Corpus::read_with_report(&folder.0, &options).expect("three texts");
+    let rules = found.vocabulary().and_then(|words| words.tokenizer()).expect("text has rules");
+    assert_eq!(rules.phrases, ["new york"]);
+    assert_eq!((found.num_tokens(), report.skipped_files.len()), (4 + 2 + 1 + 1, 1));
 }

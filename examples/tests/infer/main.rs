@@ -186,10 +186,12 @@ fn texts_are_cut_as_those_of_the_training() {
     scratch.write("stop.txt", "x\n");
     let train = |line: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
-        let line = format!("train {line} --topics 2 --epochs 5 -q");
+        let line = format!("train {line} --topics 2 --epochs 5");
         command.current_dir(&scratch.0).args(line.split_whitespace());
         let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let notes = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{notes}");
+        notes
     };
     train("codes.txt --words whitespace --keep-case --stop-words stop.txt --save c.lda");
     // The content of the list is in the model, not its name.
@@ -218,6 +220,18 @@ fn texts_are_cut_as_those_of_the_training() {
     let output = scratch.run(r"p.lda --word-pattern [", "B2\n");
     let error = String::from_utf8_lossy(&output.stderr);
     assert!(error.contains("--word-pattern: the pattern \"[\" is invalid"), "{error}");
+    // So are the phrases that were found.
+    let lines = "rain in New York\nNew York, bank of America\nthe Bank of America, New York\n";
+    scratch.write("phrases.txt", &format!("{lines}bank of America, old rain\nrain and bank\n"));
+    let line = "phrases.txt --phrases --phrase-min-count 3 --save f.lda";
+    let err = train(line);
+    assert!(err.contains("2 phrases, 6 tokens: bank_of_america, new_york"), "{err}");
+    let output = scratch.run("f.lda", "York new york, a bank of america of rain\n");
+    assert_eq!((&answer(&output)["tokens"], &answer(&output)["unknown"]), (&3.into(), &1.into()));
+    let output = scratch.run("f.lda phrases.txt --phrases", "");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(error.contains("this model has its own phrases"), "{error}");
+    assert!(train("phrases.txt --phrases").contains("no phrases: lower --phrase-threshold"));
     // Training goes on by the rules of the model, and so does the model that comes of it.
     train("new.txt --from c.lda --save d.lda");
     assert_eq!(answer(&scratch.run("d.lda new.txt", ""))["tokens"], 3);

@@ -57,6 +57,7 @@ pub fn read(
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Ok(Documents::Empty(bytes.iter().filter(|&&byte| byte == b'\n').count()));
     }
+    reading::refuse_phrases(reading, Some(model))?;
     let options = reading::read_options(reading, Some(model)).map_err(ReadingError::from)?;
     reading.text.words.warning(reading::rules(model)).iter().for_each(|warning| note(warning));
     match read_texts(&bytes, &options) {

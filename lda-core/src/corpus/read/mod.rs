@@ -31,6 +31,8 @@ mod matrix_market;
 mod number;
 mod options;
 mod pairs;
+#[cfg(feature = "text")]
+mod phrases;
 mod scan;
 mod source;
 #[cfg(feature = "text")]
@@ -52,7 +54,10 @@ use std::path::{Path, PathBuf};
 pub use dropped::DroppedWords;
 pub use error::{CountProblem, Place, ReadError};
 pub use format::Format;
-pub use options::{Columns, Compression, ReadOptions, ReadReport, SkippedFile, TextOptions};
+pub use options::{
+    Columns, Compression, PhraseOptions, PhraseScore, ReadOptions, ReadReport, SkippedFile,
+    TextOptions,
+};
 pub(crate) use source::Source;
 #[cfg(feature = "text")]
 pub use tokenizer::Tokenizer;

@@ -148,6 +148,8 @@ impl ReadOptions {
 pub struct TextOptions {
     /// Words of a text.
     pub tokenizer: TokenizerOptions,
+    /// Search for phrases, which are added to those of the tokenizer; `None` (default): no search.
+    pub phrases: Option<PhraseOptions>,
     /// Minimum number of documents that have the word. Default 1.
     pub min_document_frequency: u32,
     /// Maximum share of documents that have the word, above 0 and at most 1 (default).
@@ -163,6 +165,7 @@ impl Default for TextOptions {
     fn default() -> Self {
         Self {
             tokenizer: TokenizerOptions::default(),
+            phrases: None,
             min_document_frequency: 1,
             max_document_frequency: 1.0,
             extensions: Vec::new(),
@@ -171,8 +174,83 @@ impl Default for TextOptions {
     }
 }
 
+/// Search for phrases: neighbouring words that occur together more often than by chance.
+///
+/// Words have nothing but stop words between them, at most two. A pair is joined if it is frequent enough
+/// and its score reaches the threshold; then pairs of pairs and words, up to `max_words`. The search keeps
+/// all words of the texts in memory, at 8 bytes each.
+///
+/// ```
+/// use lda_core::corpus::read::PhraseOptions;
+/// use lda_core::corpus::{Format, ReadOptions};
+///
+/// let mut options = ReadOptions::default();
+/// let mut phrases = PhraseOptions::default();
+/// phrases.min_count = 3;
+/// options.text.phrases = Some(phrases);
+/// let text = "New York in May\nrain in New York\nNew York, old bridges\nnew bridges in May\n";
+/// let (corpus, _) = Format::Text.read_from(text.as_bytes(), "text", &options)?;
+/// let words = corpus.vocabulary().unwrap();
+/// assert!(words.id("new_york").is_some() && words.id("york").is_none());
+/// assert_eq!(words.tokenizer().unwrap().phrases, ["new york"]);
+/// # Ok::<(), lda_core::corpus::ReadError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PhraseOptions {
+    /// Measure of association.
+    pub score: PhraseScore,
+    /// Minimum score. Default 0.5, which is for [`PhraseScore::Npmi`].
+    pub threshold: f64,
+    /// Minimum number of occurrences. Default 10.
+    pub min_count: u32,
+    /// Maximum number of words that are not stop words, at least 2. Default 3.
+    pub max_words: u32,
+}
+
+impl Default for PhraseOptions {
+    fn default() -> Self {
+        Self { score: PhraseScore::Npmi, threshold: 0.5, min_count: 10, max_words: 3 }
+    }
+}
+
+/// Measure of association of two neighbouring words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum PhraseScore {
+    /// Normalised pointwise mutual information, ln(p(ab) / p(a)p(b)) / -ln p(ab) (Bouma 2009): 0 by
+    /// chance, 1 if neither word occurs without the other. It does not grow with the corpus.
+    #[default]
+    Npmi,
+    /// Log-likelihood ratio G² of the 2 × 2 table of the two words (Dunning 1993), 0 for pairs that are
+    /// rarer than by chance. It grows with the number of occurrences: 10.83 is reached by chance in one
+    /// of 1,000 pairs.
+    LogLikelihood,
+}
+
+impl PhraseOptions {
+    fn check(&self) -> Result<(), ReadError> {
+        let refuse = |name, value: String, remedy| Err(ReadError::Option { name, value, remedy });
+        if !self.threshold.is_finite() {
+            return refuse("threshold", self.threshold.to_string(), "give a number");
+        }
+        if self.min_count == 0 {
+            return refuse("min_count", "0".into(), "give 1 or more");
+        }
+        if self.max_words < 2 {
+            return refuse("max_words", self.max_words.to_string(), "a phrase has 2 words or more");
+        }
+        Ok(())
+    }
+}
+
 impl TextOptions {
     fn check(&self) -> Result<(), ReadError> {
+        if let Some(phrases) = &self.phrases {
+            phrases.check()?;
+        }
         let share = self.max_document_frequency;
         if share > 0.0 && share <= 1.0 {
             return Ok(());
@@ -293,6 +371,17 @@ mod tests {
             options = ReadOptions::default();
             options.text.max_document_frequency = share;
             assert!(options.check(Format::Text).is_err(), "{share}");
+        }
+        let phrases = PhraseOptions::default();
+        for (phrases, is_valid) in [
+            (phrases, true),
+            (PhraseOptions { threshold: f64::NAN, ..phrases }, false),
+            (PhraseOptions { min_count: 0, ..phrases }, false),
+            (PhraseOptions { max_words: 1, ..phrases }, false),
+        ] {
+            options = ReadOptions::default();
+            options.text.phrases = Some(phrases);
+            assert_eq!(options.check(Format::Text).is_ok(), is_valid, "{phrases:?}");
         }
     }
 }

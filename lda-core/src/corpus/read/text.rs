@@ -7,9 +7,12 @@ use std::path::{Path, PathBuf};
 use super::error::{Place, ReadError};
 use super::format::{CorpusFormat, SupportedOptions};
 use super::options::TextOptions;
+use super::phrases::PhraseFinder;
 use super::scan::{Piece, Scanner, utf8};
 use super::tokenizer::Tokenizer;
-use super::{Compression, Format, Input, Parsed, ReadOptions, ReadReport, SkippedFile, Volume};
+use super::{
+    Compression, DroppedWords, Format, Input, Parsed, ReadOptions, ReadReport, SkippedFile, Volume,
+};
 use crate::corpus::assembly::Extent;
 use crate::corpus::{BuildError, Corpus, CorpusBuilder};
 
@@ -58,8 +61,7 @@ fn read_directory(path: &Path, options: &ReadOptions) -> Result<(Corpus, ReadRep
                 collector.end_document(Place::line(file, 0))
             }
             Err(error) if !options.text.strict && is_skipped(file, &error) => {
-                collector.skip_file(file, &error);
-                collector.tokenizer.dropped = dropped;
+                collector.skip_file(file, &error, dropped);
                 Ok(())
             }
             Err(error) => Err(error),
@@ -149,6 +151,8 @@ fn is_wanted(path: &Path, extensions: &[String]) -> bool {
 pub(super) struct TextCollector {
     pub(super) builder: CorpusBuilder,
     tokenizer: Tokenizer,
+    /// Words of all documents, if they are searched for phrases. The builder receives them in the end.
+    finder: Option<PhraseFinder>,
     skipped_files: Vec<SkippedFile>,
 }
 
@@ -158,6 +162,7 @@ impl TextCollector {
         Ok(Self {
             builder: if options.keep_order { builder.keep_order() } else { builder },
             tokenizer: Tokenizer::new(&options.text.tokenizer)?,
+            finder: options.text.phrases.map(PhraseFinder::new),
             skipped_files: Vec::new(),
         })
     }
@@ -173,29 +178,69 @@ impl TextCollector {
 
     /// Adds the words of a text to the document.
     pub(super) fn add(&mut self, text: &str, at: Place) -> Result<(), ReadError> {
-        let Self { builder, tokenizer, .. } = self;
+        let Self { builder, tokenizer, finder, .. } = self;
         let mut result = Ok(());
-        tokenizer.for_each_word(text, |word| {
-            if let Some(word) = word.filter(|_| result.is_ok()) {
-                result = builder.push_word(word);
-            }
-        });
+        match finder {
+            Some(finder) => tokenizer.for_each_item(text, |item| {
+                if result.is_ok() {
+                    result = finder.push(item).map_err(BuildError::from);
+                }
+            }),
+            None => tokenizer.for_each_word_of_part(text, &mut pushing(builder, &mut result)),
+        }
         result.map_err(|source| ReadError::Build { at, source })
     }
 
     pub(super) fn end_document(&mut self, at: Place) -> Result<(), ReadError> {
-        self.builder.end_words().map_err(|source| ReadError::Build { at, source })
+        match &mut self.finder {
+            Some(finder) => {
+                finder.end_document();
+                Ok(())
+            }
+            None => self.end_words().map_err(|source| ReadError::Build { at, source }),
+        }
+    }
+
+    fn end_words(&mut self) -> Result<(), BuildError> {
+        let Self { builder, tokenizer, .. } = self;
+        let mut result = Ok(());
+        tokenizer.end_text(&mut pushing(builder, &mut result));
+        result.and_then(|()| builder.end_words())
+    }
+
+    /// Finds the phrases, and adds the documents to the builder.
+    fn join_phrases(&mut self) -> Result<(), BuildError> {
+        let Some(finder) = self.finder.take() else { return Ok(()) };
+        self.tokenizer.add_phrases(&finder.find());
+        for document in finder.documents() {
+            let Self { builder, tokenizer, .. } = self;
+            let mut result = Ok(());
+            document.for_each(|item| tokenizer.join(item, &mut pushing(builder, &mut result)));
+            result?;
+            self.end_words()?;
+        }
+        Ok(())
     }
 
     /// Leaves out the file whose words were added since the last document ended.
-    fn skip_file(&mut self, file: &Path, error: &ReadError) {
+    /// `dropped` are the words that were dropped before.
+    fn skip_file(&mut self, file: &Path, error: &ReadError, dropped: DroppedWords) {
         self.builder.clear_words();
+        self.tokenizer.clear(dropped);
+        if let Some(finder) = &mut self.finder {
+            finder.clear_document();
+        }
         let (path, reason) = (file.to_owned(), error.to_string());
         self.skipped_files.push(SkippedFile { path, reason });
     }
 
-    pub(super) fn finish(self, path: &Path, options: &ReadOptions) -> Result<Parsed, ReadError> {
+    pub(super) fn finish(
+        mut self,
+        path: &Path,
+        options: &ReadOptions,
+    ) -> Result<Parsed, ReadError> {
         let fail = |source: BuildError| ReadError::Build { at: Place::line(path, 0), source };
+        self.join_phrases().map_err(fail)?;
         let (mut corpus, repairs) = self.builder.build_any().map_err(fail)?;
         let tokens = corpus.num_tokens();
         drop_by_frequency(&mut corpus, &options.text);
@@ -215,6 +260,18 @@ impl TextCollector {
     }
 }
 
+/// A function that adds each word to the document, until one fails.
+fn pushing(
+    builder: &mut CorpusBuilder,
+    result: &mut Result<(), BuildError>,
+) -> impl FnMut(Option<&str>) {
+    |word| {
+        if let Some(word) = word.filter(|_| result.is_ok()) {
+            *result = builder.push_word(word);
+        }
+    }
+}
+
 fn drop_by_frequency(corpus: &mut Corpus, options: &TextOptions) {
     let least = options.min_document_frequency;
     let most = options.max_document_frequency * corpus.num_documents() as f64;
@@ -230,7 +287,7 @@ fn drop_by_frequency(corpus: &mut Corpus, options: &TextOptions) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{StopWords, WordRule};
+    use super::super::{PhraseOptions, StopWords, WordRule};
     use super::*;
 
     fn parse(text: &str, options: &ReadOptions) -> Result<(Corpus, ReadReport), ReadError> {
@@ -392,5 +449,47 @@ mod tests {
         let mut options = plain();
         options.text.min_document_frequency = 2;
         assert!(matches!(parse("a b\nc\n", &options), Err(ReadError::NoTokens { .. })));
+    }
+
+    fn with_phrases() -> ReadOptions {
+        let mut options = ReadOptions::default();
+        let phrases = PhraseOptions { min_count: 3, ..PhraseOptions::default() };
+        options.text.phrases = Some(phrases);
+        options
+    }
+
+    const PHRASES: &str = "Rain fell on New York and the Bank of America\nNew York rain, new bridges\n\
+        The Bank of America in New York\nBridges and the bank of America\nYork has bridges, new rain\n";
+
+    #[test]
+    fn texts_for_a_model_have_its_phrases() {
+        let mut options = with_phrases();
+        options.keep_order = true;
+        let (corpus, report) = parse(PHRASES, &options).unwrap();
+        let vocabulary = corpus.vocabulary().unwrap();
+        let rules = vocabulary.tokenizer().unwrap();
+        assert_eq!(rules.phrases, ["bank of america", "new york"]);
+        assert!(vocabulary.id("bank_of_america").is_some() && vocabulary.id("america").is_none());
+        // The stop words in phrases are not dropped: on and the; the in; and the; has is none.
+        let kept_out = PHRASES.split_whitespace().count() as u64 - report.tokens;
+        assert_eq!(report.dropped_tokens + 2 * 3 + 3, kept_out);
+        let mut again = ReadOptions { keep_order: true, ..ReadOptions::default() };
+        again.text.tokenizer = rules.clone();
+        assert_eq!(parse(PHRASES, &again).unwrap(), (corpus.clone(), report));
+        let mut tokenizer = Tokenizer::new(rules).unwrap();
+        for (d, line) in PHRASES.lines().enumerate() {
+            let mut words = Vec::new();
+            tokenizer.for_each_word(line, |word| words.extend(word.map(str::to_owned)));
+            let of_corpus = corpus.tokens(d).unwrap().iter().map(|&w| vocabulary.word(w));
+            assert!(of_corpus.eq(words.iter().map(String::as_str)), "{words:?}");
+        }
+    }
+
+    #[test]
+    fn phrases_of_one_word_are_refused() {
+        let mut options = plain();
+        options.text.tokenizer.phrases = vec!["york".into()];
+        let error = parse("a b", &options).unwrap_err().to_string();
+        assert!(error.contains("option `phrases` = \"york\": a phrase has two or more"), "{error}");
     }
 }

@@ -3,6 +3,7 @@
 use hashbrown::HashSet;
 
 use super::cut::{Cutter, check_normalization, normalized};
+use super::phrases::{Item, Phrase, PhraseMatcher};
 use super::stop_words::english;
 use super::{DroppedWords, Input, ReadError, StopWords, TokenizerOptions};
 
@@ -10,7 +11,7 @@ use super::{DroppedWords, Input, ReadError, StopWords, TokenizerOptions};
 ///
 /// The reader of [plain text](super::Format::Text) uses it for each line. A service that has a model and
 /// receives single documents can apply the same rules without building a corpus. Cost: one lookup in
-/// the stop words per word.
+/// the stop words per word, and with phrases one or two more.
 ///
 /// ```
 /// use lda_core::corpus::read::{Tokenizer, TokenizerOptions};
@@ -29,16 +30,18 @@ pub struct Tokenizer {
     options: TokenizerOptions,
     cutter: Cutter,
     stop_words: HashSet<Box<str>>,
+    /// `None` without phrases.
+    phrases: Option<PhraseMatcher>,
     word: String,
     pub(super) dropped: DroppedWords,
 }
 
 impl Tokenizer {
-    /// Prepares the stop words.
+    /// Prepares the stop words and phrases.
     ///
     /// # Errors
-    /// [`ReadError`] of the file of stop words, if there is one; for an invalid pattern of words, and for
-    /// rules whose feature is not compiled in.
+    /// [`ReadError`] of the file of stop words, if there is one; for an invalid pattern of words, a phrase
+    /// of one word, and for rules whose feature is not compiled in.
     pub fn new(options: &TokenizerOptions) -> Result<Self, ReadError> {
         let mut options = options.clone();
         let cutter = Cutter::new(&options.words)?;
@@ -56,8 +59,21 @@ impl Tokenizer {
             }
             StopWords::None | StopWords::File(_) => HashSet::new(),
         };
+        let lowercase = options.lowercase;
+        let phrase = |text: &String| Phrase::new(text, |word| normalised(word, lowercase, nfc));
+        let phrases: Vec<Phrase> = options.phrases.iter().map(phrase).collect::<Result<_, _>>()?;
+        let phrases = (!phrases.is_empty()).then(|| PhraseMatcher::new(&phrases));
         let (word, dropped) = (String::new(), DroppedWords::default());
-        Ok(Self { options, cutter, stop_words, word, dropped })
+        Ok(Self { options, cutter, stop_words, phrases, word, dropped })
+    }
+
+    /// Adds phrases to the rules.
+    pub(super) fn add_phrases(&mut self, phrases: &[Phrase]) {
+        let matcher = self.phrases.get_or_insert_with(|| PhraseMatcher::new(&[]));
+        for phrase in phrases {
+            matcher.insert(phrase);
+            self.options.phrases.push(phrase.to_string());
+        }
     }
 
     /// The options, with the content of a file of stop words as a [list](StopWords::List).
@@ -70,9 +86,54 @@ impl Tokenizer {
         &self.dropped
     }
 
-    /// Calls `visit` with each word that is kept, in its normalised form, and with `None` for each word
-    /// that is dropped.
+    /// Calls `visit` with each word or phrase that is kept, in its normalised form, and with `None` for
+    /// each word that is dropped.
     pub fn for_each_word(&mut self, text: &str, mut visit: impl FnMut(Option<&str>)) {
+        self.for_each_word_of_part(text, &mut visit);
+        self.end_text(&mut visit);
+    }
+
+    /// Does the same for a part of a text, which [`end_text`](Self::end_text) ends: words that may begin a
+    /// phrase wait for the next part.
+    pub(super) fn for_each_word_of_part(
+        &mut self,
+        part: &str,
+        visit: &mut impl FnMut(Option<&str>),
+    ) {
+        let mut phrases = self.phrases.take();
+        self.for_each_item(part, |item| match &mut phrases {
+            Some(phrases) => phrases.push(item, visit),
+            None => visit(match item {
+                Item::Word(word) => Some(word),
+                Item::StopWord(_) | Item::Dropped => None,
+            }),
+        });
+        self.phrases = phrases;
+    }
+
+    /// Ends a text.
+    pub(super) fn end_text(&mut self, visit: &mut impl FnMut(Option<&str>)) {
+        if let Some(phrases) = &mut self.phrases {
+            phrases.flush(visit);
+            self.dropped.stop_words -= phrases.take_joined_stop_words();
+        }
+    }
+
+    /// Calls `visit` with the next word of a text whose words were found before.
+    pub(super) fn join(&mut self, item: Item<'_>, visit: &mut impl FnMut(Option<&str>)) {
+        self.phrases.get_or_insert_with(|| PhraseMatcher::new(&[])).push(item, visit);
+    }
+
+    /// Forgets the words of a text that has not ended.
+    pub(super) fn clear(&mut self, dropped: DroppedWords) {
+        self.dropped = dropped;
+        if let Some(phrases) = &mut self.phrases {
+            phrases.clear();
+        }
+    }
+
+    /// Calls `visit` with each word in its normalised form.
+    pub(super) fn for_each_item(&mut self, text: &str, mut visit: impl FnMut(Item<'_>)) {
         let cutter = self.cutter.clone();
         cutter.for_each(&normalized(text, self.options.nfc), |word: &str| {
             if self.options.split_identifiers {
@@ -83,10 +144,14 @@ impl Tokenizer {
         });
     }
 
-    /// The normalised form of a word; `None` if it is dropped.
-    fn admit(&mut self, word: &str) -> Option<&str> {
+    /// The normalised form of a word, and whether it is dropped.
+    fn admit(&mut self, word: &str) -> Item<'_> {
         fold(&mut self.word, word, self.options.lowercase);
         let word = self.word.as_str();
+        if self.stop_words.contains(word) {
+            self.dropped.stop_words += 1;
+            return Item::StopWord(word);
+        }
         let (mut length, mut letters) = (0, false);
         for character in word.chars() {
             length += 1;
@@ -99,13 +164,11 @@ impl Tokenizer {
             &mut self.dropped.short
         } else if length > max_length {
             &mut self.dropped.long
-        } else if self.stop_words.contains(word) {
-            &mut self.dropped.stop_words
         } else {
-            return Some(word);
+            return Item::Word(word);
         };
         *reason += 1;
-        None
+        Item::Dropped
     }
 }
 
@@ -124,8 +187,13 @@ fn fold(folded: &mut String, word: &str, lowercase: bool) {
 }
 
 fn stop_word(word: &str, nfc: bool) -> String {
+    normalised(word.trim(), true, nfc)
+}
+
+/// The form in which a word is compared.
+fn normalised(word: &str, lowercase: bool, nfc: bool) -> String {
     let mut folded = String::new();
-    fold(&mut folded, &normalized(word.trim(), nfc), true);
+    fold(&mut folded, &normalized(word, nfc), lowercase);
     folded
 }
 

@@ -17,8 +17,8 @@ const PREFIX: &str = "tokenizer.";
 /// Words of a text: its tokenization.
 ///
 /// Text is split into [words](WordRule), and pieces without a letter or digit are dropped, unless a
-/// pattern asks for them. Then, in this order: identifiers are split; letters are converted to lower case; numbers, words that are too
-/// short or too long, and stop words are dropped.
+/// pattern asks for them. Then, in this order: identifiers are split; letters are converted to lower case;
+/// stop words, numbers, and words that are too short or too long are dropped; phrases are joined.
 ///
 /// ```
 /// use lda_core::corpus::read::{Tokenizer, TokenizerOptions};
@@ -52,6 +52,11 @@ pub struct TokenizerOptions {
     pub max_length: u32,
     /// Words to drop. Default: an English list.
     pub stop_words: StopWords,
+    /// Phrases: two or more words with spaces between them, such as `new york`, that become one word of the
+    /// vocabulary, `new_york`, where they follow each other; the longest one, from left to right. They may
+    /// contain stop words, but no other words that are dropped. Default: none, unless the texts are
+    /// [searched](super::TextOptions::phrases) for them.
+    pub phrases: Vec<String>,
 }
 
 impl Default for TokenizerOptions {
@@ -65,6 +70,7 @@ impl Default for TokenizerOptions {
             min_length: 2,
             max_length: 64,
             stop_words: StopWords::English,
+            phrases: Vec::new(),
         }
     }
 }
@@ -131,11 +137,14 @@ impl TokenizerOptions {
         let list = list.map(|list| ("stop-list", list));
         let pattern = pattern.map(|pattern| ("pattern", pattern));
         let nfc = self.nfc.then(|| ("nfc", true.to_string()));
+        let phrases = &self.phrases;
+        let phrases = (!phrases.is_empty()).then(|| ("phrases", phrases.join("\n")));
         rules
             .into_iter()
             .chain(list)
             .chain(pattern)
             .chain(nfc)
+            .chain(phrases)
             .map(|(name, value)| (format!("{PREFIX}{name}"), value))
             .collect()
     }
@@ -162,6 +171,9 @@ impl TokenizerOptions {
                 "min-length" => set(&mut options.min_length, value.parse().ok()),
                 "max-length" => set(&mut options.max_length, value.parse().ok()),
                 "stop-words" => set(&mut options.stop_words, stop_words(value, list)),
+                "phrases" => {
+                    set(&mut options.phrases, Some(value.lines().map(str::to_owned).collect()))
+                }
                 "stop-list" | "pattern" => true,
                 _ => false,
             };
@@ -216,6 +228,7 @@ mod tests {
             min_length: 3,
             max_length: 9,
             stop_words: StopWords::List(vec!["ab".into(), "c d".into()]),
+            phrases: vec!["new york".into(), "bank of america".into()],
         }
     }
 
