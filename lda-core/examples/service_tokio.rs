@@ -13,7 +13,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lda_core::{Corpus, Inference, Method, TopicModel, TrainOptions, Trainer};
+use lda_core::{Corpus, Inference, Method, Session, TopicModel, TrainOptions, Trainer};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::spawn_blocking;
 
@@ -45,13 +45,17 @@ impl Service {
     }
 
     async fn answer(self: Arc<Self>, mut requests: mpsc::Receiver<Request>) {
+        let mut session = Session::new(Arc::clone(&self.latest.borrow()));
         while let Some((words, reply)) = requests.recv().await {
-            let model = Arc::clone(&self.latest.borrow());
-            let vocabulary = model.model().vocabulary();
-            let ids = words.iter().filter_map(|word| vocabulary?.id(word));
-            let answer = model.session().infer(ids);
+            // The session is reused, with its scratch memory, until there is another model.
+            let latest = Arc::clone(&self.latest.borrow());
+            if !std::ptr::eq(session.inference(), &*latest) {
+                session = Session::new(latest);
+            }
+            let answer = session.infer_words(words);
+            let leading = answer.ok().map(|answer| session.inference().leading(&answer));
             // An error means that the caller is gone.
-            let _ = reply.send(model.leading(&answer).first().map(|topic| topic.1));
+            let _ = reply.send(leading.and_then(|topics| Some(topics.first()?.1)));
         }
     }
 }

@@ -6,7 +6,8 @@
 //! precision, so a prior and its sum must be in the range of `f32`: an infinite weight would give
 //! all tokens to one topic.
 //!
-//! The usual symmetric choice is α = 50/K and β = 0.01 (Griffiths & Steyvers 2004).
+//! Griffiths & Steyvers (2004) use α = 50/K and β = 0.01. For documents shorter than 400 tokens
+//! [`TrainOptions::default_alpha`](crate::TrainOptions::default_alpha) is smaller, with figures.
 
 pub mod learn;
 

@@ -199,7 +199,7 @@ pub struct ModelSpecBuilder {
 
 impl ModelSpecBuilder {
     /// Document-topic prior α, one value for every topic or one value per topic; default 50/K for
-    /// every topic.
+    /// every topic. [`TrainOptions::default_alpha`] is smaller for short documents.
     pub fn alpha(mut self, alpha: impl Into<Alpha>) -> Self {
         self.alpha = Some(alpha.into());
         self
@@ -223,7 +223,8 @@ impl ModelSpecBuilder {
     /// [`SpecError`].
     pub fn build(self) -> Result<ModelSpec, SpecError> {
         let Self { topics, words, alpha, beta, seed } = self;
-        let alpha = alpha.unwrap_or_else(|| TrainOptions::default_alpha(topics.max(1)));
+        let alpha =
+            alpha.unwrap_or_else(|| TrainOptions::default_alpha(topics.max(1), f64::INFINITY));
         ModelSpec::new(topics, words, alpha, beta, seed)
     }
 }

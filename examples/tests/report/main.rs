@@ -166,6 +166,14 @@ fn a_page_holds_topics_documents_time_and_curve() {
     let curve = &contents["curves"][0];
     assert_eq!((&curve["name"], &curve["epochs"][0]), (&json!("m.jsonl"), &json!(10)));
     assert!(curve["caption"].as_str().unwrap().contains("topics 5, seed 3"));
+    // The warm-up of 60 epochs ends half way.
+    assert_eq!(curve["changes"], json!([[40, curve["seconds"][3], "f-plus"]]));
+    assert!(contents["stress"].as_f64().unwrap() < 0.2);
+    assert_eq!(contents["coherence"], "npmi in whole documents");
+    for topic in topics.iter().filter(|topic| total(topic) > 0) {
+        assert!((-1.0..=1.0).contains(&topic["coherence"].as_f64().unwrap()), "{topic}");
+        assert!(topic.get("name").is_none());
+    }
     assert_eq!(about(&contents, "Documents")["model was trained on them"], "yes");
     assert_eq!(about(&contents, "Training options")["seed"], "3");
     assert_eq!(about(&contents, "This page")["documents shown"], "60 of 60");
@@ -350,6 +358,7 @@ fn errors_are_reported_and_no_file_is_left() {
         ("m.lda plain.txt --out p.html", 1, "the model names its words and the corpus"),
         ("m.lda docword.x.txt --log bad.jsonl --out p.html", 1, "bad.jsonl: line 1: "),
         ("m.lda docword.x.txt --titles short.txt --out p.html", 1, "--titles: short.txt"),
+        ("m.lda docword.x.txt --topic-names short.txt --out p.html", 1, "--topic-names: short.txt"),
         ("m.lda docword.x.txt --dates short.txt --out p.html", 1, "short.txt"),
         ("m.lda docword.x.txt --out no/such/p.html", 1, "no/such/p.html: cannot write"),
         ("m.lda docword.x.txt --out .", 1, "is a directory"),

@@ -91,6 +91,38 @@ fn topics_can_be_browsed_by_keyboard() {
 }
 
 #[test]
+fn topics_have_names_and_a_table_to_save() {
+    let scratch = Scratch::trained("named");
+    scratch.write("names.txt", "=Danger, \"quoted\"\n\nSea\n\n\n");
+    scratch.report("m.lda docword.x.txt --topic-names names.txt --log m.jsonl");
+    let Some(browser) = Browser::start(1400, 900) else { return };
+    browser.open(&scratch.page());
+    browser.wait("document.querySelectorAll('.topic-row').length === 5");
+    assert_eq!(browser.run("return document.querySelectorAll('.topic-row strong').length"), 2);
+    // Every circle has its number, with a label where there is space.
+    let numbers = "return [...document.querySelectorAll('.names text')]\
+        .map((text) => Number(text.textContent.split(' ')[0])).sort()";
+    assert_eq!(browser.run(numbers), json!([0, 1, 2, 3, 4]));
+    browser.press("/");
+    browser.press("sea");
+    browser.wait("document.querySelectorAll('.topic-row').length === 1");
+    assert_eq!(browser.text("document.querySelector('.topic-row .number').textContent"), "2");
+    let saved = browser.run_async(
+        "const done = arguments[arguments.length - 1];\
+         URL.createObjectURL = (blob) => { blob.text().then(done); return '#'; };\
+         [...document.querySelectorAll('button')].find((b) => b.textContent === 'CSV').click();",
+    );
+    let saved = saved.as_str().unwrap();
+    let rows: Vec<&str> = saved.lines().collect();
+    assert_eq!((rows[0], rows.len()), ("topic,name,share,tokens,coherence,words", 6));
+    assert!(rows[1].starts_with("0,\"'=Danger, \"\"quoted\"\"\",0."), "{saved}");
+    assert!(rows[3].starts_with("2,\"Sea\",0.") && rows[3].contains("\"word"), "{saved}");
+    browser.open(&format!("{}#/training", scratch.page()));
+    browser.wait("document.querySelector('.chart .change')");
+    assert_eq!(browser.console(), [] as [Value; 0]);
+}
+
+#[test]
 fn documents_have_colours_and_letters() {
     let scratch = Scratch::trained("document");
     scratch.report("m.lda docword.x.txt --dates dates.txt");

@@ -179,10 +179,49 @@ fn defaults_are_as_documented() {
     let log = scratch.log("log.jsonl");
     let options = &log[0]["options"];
     assert_eq!((&options["sampler"], &options["warm-up"]), (&"f-plus".into(), &640.into()));
-    assert_eq!(options["alpha"], 10.0);
+    // An eighth of the mean number of tokens per document, and 1 at least.
+    let sum = (tokens() as f64 / DOCUMENTS as f64 / 8.0).clamp(1.0, 50.0);
+    assert_eq!(options["alpha"], sum / 5.0);
     assert_eq!((&options["beta"], &options["seed"]), (&0.01.into(), &0.into()));
     // The earliest end: two windows of three evaluations, ten epochs apart.
     assert!(log.len() >= 6 && log[0]["epoch"] == 10, "{log:?}");
+}
+
+#[test]
+fn topics_are_measured_on_request() {
+    let scratch = Scratch::with_corpus("measured");
+    let line = "docword.txt --vocabulary words.txt --topics 2 --alpha 0.1 --epochs 60";
+    let plain = scratch.succeed(line);
+    let stdout = scratch.succeed(&format!("{line} --coherence --diagnostics topics.csv"));
+    let table = stdout.strip_prefix(&*plain.replace("\r", "")).expect("the measures follow");
+    let lines: Vec<&str> = table.lines().collect();
+    assert_eq!(lines.len(), 1 + 2 + 1, "{table}");
+    assert!(lines[0].ends_with("npmi   u-mass") && !lines[0].contains("c-v"), "{table}");
+    // No word belongs to both themes.
+    assert!(lines[3].starts_with("mean npmi ") && lines[3].ends_with("diversity 1.000"), "{table}");
+    let csv = scratch.read("topics.csv");
+    let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
+    assert!(csv.starts_with("# options: {\"program\":\"train\""), "{csv}");
+    let [header, first, second] = &rows[1..] else { panic!("{csv}") };
+    assert_eq!((header.len(), first.len(), second.len()), (10, 10, 10));
+    let sum = |column: usize| -> usize {
+        first[column].parse::<usize>().unwrap() + second[column].parse::<usize>().unwrap()
+    };
+    assert_eq!((header[1], sum(1)), ("tokens", tokens()));
+    assert_eq!((header[2], sum(2)), ("documents", DOCUMENTS));
+    for row in [first, second] {
+        let number = |column: usize| row[column].parse::<f64>().unwrap();
+        assert!(number(5) > 0.99 && number(4) <= 10.0 && row[6].is_empty(), "{row:?}");
+        assert!((-1.0..=1.0).contains(&number(7)) && number(8) <= 0.0, "{row:?}");
+        assert_eq!(row[9].split(' ').count(), 10);
+    }
+    // Texts have an order, and so C_V; lists of one word have no coherence.
+    let text: String = (0..40).map(|d| format!("tree{d} leaf root\n", d = d % 3)).collect();
+    scratch.write("texts.txt", &text);
+    let stdout = scratch.succeed("texts.txt --topics 2 --epochs 20 --coherence");
+    assert!(stdout.contains("c-v     npmi   u-mass") && stdout.contains("mean c-v 0."), "{stdout}");
+    let stdout = scratch.succeed("texts.txt --topics 2 --epochs 20 --coherence --top-words 1");
+    assert!(stdout.contains("mean c-v -, mean npmi -, mean u-mass -, diversity"), "{stdout}");
 }
 
 #[test]

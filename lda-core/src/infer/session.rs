@@ -78,6 +78,12 @@ pub enum InferenceError {
         /// Remedy, as the end of the message.
         remedy: &'static str,
     },
+    /// The model has numbers instead of words.
+    #[error(
+        "the model has no vocabulary: give the numbers of the words, or a model with one \
+         (`TopicModel::with_vocabulary`)"
+    )]
+    NoVocabulary,
 }
 
 impl From<PriorError> for InferenceError {
@@ -212,15 +218,10 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
         }
     }
 
-    /// Makes a session, one per thread.
-    pub fn session(&self) -> Session<'_, M> {
-        Session {
-            inference: self,
-            words: Vec::new(),
-            fold_in: FoldIn::default(),
-            variational: Variational::default(),
-            rt: RtScratch::default(),
-        }
+    /// Makes a session that borrows this value, one per thread. [`Session::new`] makes one that owns an
+    /// `Arc` of it.
+    pub fn session(&self) -> Session<&Self> {
+        Session::new(self)
     }
 
     /// Infers every document of a corpus in the current rayon pool. Word ids of the corpus must be
@@ -310,18 +311,82 @@ impl<M: Deref<Target = TopicModel>> Inference<M> {
     }
 }
 
-/// Scratch memory of one thread. It grows to the largest document so far and never affects an
-/// answer.
+/// Infers documents one after the other: an [`Inference`] and the scratch memory of one thread, which
+/// grows to the largest document so far and never affects an answer.
+///
+/// `I` is a reference to an [`Inference`], or an `Arc` of one, for a session that is kept or sent to
+/// another thread:
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use lda_core::infer::{Inference, Method, Session};
+/// use lda_core::{Corpus, Lda};
+///
+/// let corpus = Corpus::from_words([["tree", "leaf"], ["sea", "wave"]])?;
+/// let model = Lda::topics(2).epochs(20).train(&corpus, ())?.model;
+/// let inference = Arc::new(Inference::new(Arc::new(model), Method::FOLD_IN, 0)?);
+/// let mut session = Session::new(Arc::clone(&inference));
+/// let answer = std::thread::spawn(move || session.infer_words(["leaf", "boat"])).join().unwrap()?;
+/// assert_eq!((answer.tokens, answer.unknown), (1, 1));
+/// assert_eq!(inference.leading(&answer).len(), answer.counts.len());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
-pub struct Session<'a, M> {
-    inference: &'a Inference<M>,
+pub struct Session<I> {
+    inference: I,
     words: Vec<u32>,
+    /// Numbers of the words of [`infer_words`](Self::infer_words).
+    spelled: Vec<u32>,
     fold_in: FoldIn,
     variational: Variational,
     rt: RtScratch,
 }
 
-impl<M: Deref<Target = TopicModel>> Session<'_, M> {
+impl<I, M> Session<I>
+where
+    I: Deref<Target = Inference<M>>,
+    M: Deref<Target = TopicModel>,
+{
+    /// Makes a session.
+    pub fn new(inference: I) -> Self {
+        Self {
+            inference,
+            words: Vec::new(),
+            spelled: Vec::new(),
+            fold_in: FoldIn::default(),
+            variational: Variational::default(),
+            rt: RtScratch::default(),
+        }
+    }
+
+    /// The model and method of the session.
+    pub fn inference(&self) -> &Inference<M> {
+        &self.inference
+    }
+
+    /// Infers the topics of a document, given as words in the form that they have in the vocabulary:
+    /// [`Tokenizer`](crate::corpus::read::Tokenizer) cuts a text into them by the
+    /// [rules](crate::corpus::Vocabulary::tokenizer) of the model. Words that the model does not
+    /// [know](TopicModel::knows) are counted and left out.
+    ///
+    /// # Errors
+    /// [`InferenceError::NoVocabulary`].
+    pub fn infer_words<S: AsRef<str>>(
+        &mut self,
+        words: impl IntoIterator<Item = S>,
+    ) -> Result<Answer, InferenceError> {
+        let mut answer = Answer::default();
+        let mut ids = std::mem::take(&mut self.spelled);
+        ids.clear();
+        let vocabulary = self.inference.model.vocabulary().ok_or(InferenceError::NoVocabulary)?;
+        // The last number is no word of any vocabulary.
+        ids.extend(words.into_iter().map(|word| vocabulary.id(word.as_ref()).unwrap_or(u32::MAX)));
+        self.infer_into(ids.iter().copied(), &mut answer);
+        self.spelled = ids;
+        Ok(answer)
+    }
+
     /// Infers the topics of a document, given as the words of its tokens. Words that the model does
     /// not [know](TopicModel::knows) are counted and left out; a document without known words gets
     /// the mean of the prior.
@@ -376,7 +441,8 @@ impl<M: Deref<Target = TopicModel>> Session<'_, M> {
         answer: &mut Answer,
         mut go_on: impl FnMut() -> bool,
     ) -> bool {
-        let Self { inference, words: known, fold_in, variational, rt } = self;
+        let Self { inference, words: known, fold_in, variational, rt, .. } = self;
+        let inference: &Inference<M> = inference;
         answer.counts.clear();
         let frozen = match &inference.prepared {
             Prepared::Rt(ready) => {
@@ -423,7 +489,7 @@ impl<M: Deref<Target = TopicModel>> Session<'_, M> {
 
     /// Memory of the scratch in bytes.
     pub fn memory(&self) -> usize {
-        4 * self.words.capacity()
+        4 * (self.words.capacity() + self.spelled.capacity())
             + self.fold_in.memory()
             + self.variational.memory()
             + self.rt.memory()

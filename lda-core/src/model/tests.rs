@@ -7,7 +7,7 @@ use super::*;
 use crate::Corpus;
 use crate::container::FileProblem;
 use crate::random::Xoshiro256PlusPlus;
-use crate::train::{Lda, Resolved, Trainer};
+use crate::train::{Lda, Resolved, TrainOptions, Trainer};
 
 fn trained(topics: u32) -> TopicModel {
     let documents = [
@@ -119,7 +119,7 @@ fn provenance_is_kept() {
 #[test]
 fn an_updated_prior_is_stored_next_to_the_initial_one() {
     let corpus = Corpus::from_tokens([[0, 1, 2, 0], [2, 3, 2, 2]]).unwrap();
-    let options = crate::train::TrainOptions::new(3).alpha_by_size(10.0);
+    let options = TrainOptions::new(3).alpha_by_size(10.0);
     let mut trainer = Trainer::new(&corpus, &options).unwrap();
     trainer.epoch();
     let model = trainer.model();
@@ -127,7 +127,7 @@ fn an_updated_prior_is_stored_next_to_the_initial_one() {
     let again = read(&bytes(&model)).unwrap();
     assert_eq!(again, model);
     let resolved = Resolved::from_provenance(again.provenance()).unwrap().unwrap();
-    assert_eq!(resolved.alpha, Alpha::Symmetric(50.0 / 3.0));
+    assert_eq!(resolved.alpha, TrainOptions::default_alpha(3, 4.0));
     // The only epoch belonged to the warm-up, which a model says as it was.
     assert_eq!(resolved, Resolved { warm_up: 1, ..trainer.resolved().clone() });
 }

@@ -113,8 +113,8 @@ impl Distributed {
         }
     }
 
-    /// Document-topic prior α, one value for every topic or one value per topic; default 50/K for
-    /// every topic.
+    /// Document-topic prior α, one value for every topic or one value per topic; default
+    /// [by the mean length of documents](lda_core::TrainOptions::default_alpha).
     pub fn alpha(mut self, alpha: impl Into<Alpha>) -> Self {
         self.alpha = Some(alpha.into());
         self

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{ValueEnum, value_parser};
+use lda_core::TrainOptions;
+use lda_core::prior::Alpha;
 use lda_dist::cluster::Setup;
 use lda_dist::config::{Hybrid, MAX_PASSES, MAX_STEPS, Options, Routing};
 use lda_dist::division::{DEFAULT_SHARDS, Division};
@@ -17,7 +19,8 @@ pub struct Training {
     /// Number of topics
     #[arg(short = 'k', long, value_name = "K", default_value_t = 100, value_parser = value_parser!(u32).range(1..))]
     pub topics: u32,
-    /// Prior of topics in a document [default: 50/K]
+    /// Prior of topics in a document [default: an eighth of the mean length of documents, from 1 to 50,
+    /// over K]
     #[arg(long)]
     pub alpha: Option<f64>,
     /// Prior of words in a topic
@@ -175,6 +178,8 @@ pub struct Extent {
     pub documents: u64,
     /// Number of words.
     pub words: u32,
+    /// Number of tokens.
+    pub tokens: u64,
     /// Fingerprint of the corpus.
     pub fingerprint: u64,
 }
@@ -185,7 +190,9 @@ impl Training {
     /// # Errors
     /// [`SpecError`].
     pub fn setup(&self, shards: Option<u16>, of: Extent) -> Result<Setup, SpecError> {
-        let alpha = self.alpha.unwrap_or(50.0 / f64::from(self.topics)).into();
+        let mean_length = of.tokens as f64 / of.documents as f64;
+        let usual = || TrainOptions::default_alpha(self.topics, mean_length);
+        let alpha = self.alpha.map_or_else(usual, Alpha::from);
         let spec = ModelSpec::new(self.topics, of.words, alpha, self.beta, self.seed)?;
         let documents = u16::try_from(of.documents).unwrap_or(u16::MAX);
         let workers = u16::try_from(self.workers).unwrap_or(u16::MAX);
@@ -232,7 +239,8 @@ mod tests {
 
     #[test]
     fn defaults_depend_on_the_documents() {
-        let of = |documents, words| Extent { documents, words, fingerprint: 1 };
+        let of =
+            |documents, words| Extent { documents, words, tokens: 10 * documents, fingerprint: 1 };
         let options = |training: &Training, of| training.setup(None, of).unwrap().options;
         let found = options(&Training::default(), of(1000, 500));
         assert_eq!((found.shards, found.partitions, found.rounds), (8, 16, 8));

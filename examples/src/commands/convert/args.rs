@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     pub names: Option<PathBuf>,
     /// Prior of topics in a document, for a NumPy array, which has none: one number, one per topic
-    /// with commas between them, or a file of them (.npy or text) [default: 50/K]
+    /// with commas between them, or a file of them (.npy or text) [default: 5/K]
     #[arg(long, value_name = "X", value_parser = prior)]
     pub alpha: Option<Prior>,
     #[command(flatten)]

@@ -130,7 +130,7 @@ pub fn import(args: &Args) -> Result<Imported, ImportError> {
         Program::Numpy => {
             let weights = arrays::load_topics(path)?;
             let topics = weights.num_topics();
-            let usual = Alpha::Symmetric(50.0 / topics as f64);
+            let usual = Alpha::Symmetric(5.0 / topics as f64);
             let alpha = match &args.alpha {
                 None => usual,
                 Some(Prior::Numbers(alpha)) => alpha.clone(),

@@ -40,6 +40,9 @@ pub struct Args {
     /// File of document titles, one per line [default: the names of the documents]
     #[arg(long, value_name = "FILE")]
     pub titles: Option<PathBuf>,
+    /// File of topic names, one per line; topics with an empty line are named by their words
+    #[arg(long, value_name = "FILE")]
+    pub topic_names: Option<PathBuf>,
     /// Maximum number of documents in the page; of a larger corpus, the most typical of each topic
     #[arg(long, value_name = "N", default_value_t = 2000)]
     pub documents: usize,

@@ -21,6 +21,11 @@ pub struct Contents {
     /// Ascending.
     pub documents: Vec<Document>,
     pub corpus: CorpusSize,
+    /// Kruskal's stress of the map.
+    pub stress: f64,
+    /// Measure and windows of the topics' coherence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coherence: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Time>,
     pub curves: Vec<Curve>,
@@ -47,6 +52,12 @@ pub struct CountsScale {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Topic {
+    /// Name that the user gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Coherence of its top words in the documents.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coherence: Option<f64>,
     /// Tokens.
     pub total: u64,
     /// Coordinates in the map, in thousandths.
@@ -119,6 +130,8 @@ pub struct Curve {
     pub values: Vec<f64>,
     /// (epoch, seconds, held-out perplexity); empty without held-out documents.
     pub perplexity: Vec<(u32, f64, f64)>,
+    /// (epoch, seconds, sampler) of the first evaluated epoch of each sampler but the first.
+    pub changes: Vec<(u32, f64, String)>,
 }
 
 /// A table of names and values.

@@ -73,6 +73,7 @@ impl Curve {
             seconds: Vec::new(),
             values: Vec::new(),
             perplexity: Vec::new(),
+            changes: Vec::new(),
         };
         // Samplers, and the first epoch that was evaluated of each.
         let mut options = Value::Null;
@@ -90,6 +91,10 @@ impl Curve {
             if let Some(sampler) =
                 sampler.filter(|name| samplers.last().is_none_or(|of| of.0 != *name))
             {
+                if !samplers.is_empty() {
+                    let seconds = rounded(line.seconds, 1e3);
+                    curve.changes.push((line.epoch, seconds, sampler.clone()));
+                }
                 samplers.push((sampler, line.epoch));
             }
             if curve.epochs.is_empty() {
@@ -175,6 +180,8 @@ mod tests {
         };
         let caption = |text: &str| read("samplers.jsonl", text).unwrap().caption;
         let both = line(10, "warp") + &line(20, "warp") + &line(30, "f-plus");
+        let changes = read("changes.jsonl", &both).unwrap().changes;
+        assert_eq!(changes, [(30, 1.0, "f-plus".to_owned())]);
         assert_eq!(caption(&both), "sampler warp, f-plus from epoch 30 on, topics 7");
         assert_eq!(caption(&line(10, "warp")), "sampler warp, topics 7");
     }

@@ -12,6 +12,7 @@
 
 mod about;
 mod args;
+mod coherence;
 mod contents;
 mod curve;
 mod documents;

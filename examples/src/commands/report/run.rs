@@ -1,6 +1,6 @@
 //! A run of `lda report`, from the options to the page.
 
-use std::fs::File;
+use std::fs::{self, File};
 
 use lda_core::Corpus;
 use lda_core::container::FileError;
@@ -17,6 +17,7 @@ use thiserror::Error;
 
 use crate::commands::report::about::Origin;
 use crate::commands::report::args::Args;
+use crate::commands::report::coherence::TopicCoherence;
 use crate::commands::report::contents::{Contents, CorpusSize, Curve, Topic};
 use crate::commands::report::curve::{CurveError, file_name};
 use crate::commands::report::documents::{Chosen, Picked, Source, thousandths};
@@ -45,6 +46,9 @@ pub enum ReportError {
     /// The titles cannot be read.
     #[error("--titles: {0}")]
     Titles(ReadError),
+    /// The names of topics cannot be read.
+    #[error("--topic-names: {0}")]
+    TopicNames(ReadError),
     /// The page cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -81,11 +85,15 @@ pub fn run(args: &Args) -> Result<(), ReportError> {
         .map_err(DocumentsError::from)?
         .corpus;
     let titles = titles(args, &corpus)?;
+    let topic_names = topic_names(args, &model)?;
     note(&format!("topics of {} documents by {}", corpus.num_documents(), method.name()));
-    let Answered { translation, answers, .. } = Answered::new(&corpus, &inference, &args.model)?;
+    let Answered { translation, documents, answers } =
+        Answered::new(&corpus, &inference, &args.model)?;
 
     note(&format!("distances and map of {} topics", model.num_topics()));
     let similar = Similar::new(&model);
+    let coherence = TopicCoherence::new(&model, &documents);
+    drop(documents);
 
     let terms = Terms::new(&model, &tokens_of_topics(&answers, model.num_topics()))?;
     let chosen = Chosen::new(&inference, &answers, args.documents);
@@ -112,11 +120,17 @@ pub fn run(args: &Args) -> Result<(), ReportError> {
         title: file_name(&args.path),
         words: used.iter().map(|&word| name(model.vocabulary(), word)).collect(),
         frequency_codes: encode(used.iter().map(|&word| terms.frequencies[word as usize])),
-        topics: topics(&terms, &chosen, &similar, &place),
+        topics: topics(&terms, &chosen, &similar, &place)
+            .zip(topic_names)
+            .zip(&coherence.topics)
+            .map(|((topic, name), &coherence)| Topic { name, coherence, ..topic })
+            .collect(),
         documents: picked.iter().map(|picked| source.describe(picked, &place)).collect(),
         counts: terms.scale,
         time: corpus.dates().and_then(|dates| over_time(dates, &answers, model.num_topics())),
         corpus: size,
+        stress: similar.stress,
+        coherence: coherence.name,
         curves,
         about,
     };
@@ -144,6 +158,23 @@ fn titles(args: &Args, corpus: &Corpus) -> Result<Option<Vocabulary>, ReportErro
         }
     };
     read().map(Some).map_err(ReportError::Titles)
+}
+
+/// The name of each topic, if it has one.
+fn topic_names(args: &Args, model: &TopicModel) -> Result<Vec<Option<String>>, ReportError> {
+    let Some(path) = &args.topic_names else { return Ok(vec![None; model.num_topics()]) };
+    let text = fs::read_to_string(path)
+        .map_err(|source| ReportError::TopicNames(ReadError::Io { path: path.clone(), source }))?;
+    let names: Vec<Option<String>> = text
+        .lines()
+        .map(|name| Some(name.trim().to_owned()).filter(|name| !name.is_empty()))
+        .collect();
+    let (found, expected) = (names.len() as u64, model.num_topics() as u64);
+    if found != expected {
+        let (path, what) = (path.clone(), "topic names");
+        return Err(ReportError::TopicNames(ReadError::Length { path, what, found, expected }));
+    }
+    Ok(names)
 }
 
 /// Names of the documents, if they have names.
@@ -184,13 +215,15 @@ fn topics(
     chosen: &Chosen,
     similar: &Similar,
     place: &impl Fn(u32) -> u32,
-) -> Vec<Topic> {
-    let topic = |k: usize| {
+) -> impl Iterator<Item = Topic> {
+    let topic = move |k: usize| {
         let candidates = &terms.candidates[k];
         let words = gaps(candidates.iter().map(|&(word, _)| place(word)));
         let counts = candidates.iter().map(|&(_, count)| u64::from(count));
         let documents = chosen.of_topics[k].iter();
         Topic {
+            name: None,
+            coherence: None,
             total: terms.totals[k],
             place: similar.points[k].map(|x| (x * 1000.0).round() as i32),
             word_codes: encode(words.zip(counts).flat_map(|(gap, count)| [gap, count])),
@@ -203,5 +236,5 @@ fn topics(
                 .collect(),
         }
     };
-    (0..similar.points.len()).map(topic).collect()
+    (0..similar.points.len()).map(topic)
 }

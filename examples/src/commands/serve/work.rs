@@ -45,7 +45,7 @@ impl<'a> Caller<'a> {
 /// State of an inference thread for consecutive requests of one model.
 pub struct WorkerState<'a> {
     pub ready: &'a Ready,
-    session: Session<'a, Box<TopicModel>>,
+    session: Session<&'a Inference<Box<TopicModel>>>,
     tokenizer: Tokenizer,
     limits: &'a LimitArgs,
     metrics: &'a Metrics,

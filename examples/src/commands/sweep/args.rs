@@ -44,7 +44,8 @@ pub struct Args {
     /// Epochs of each run [default: until the likelihood levels off]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub epochs: Option<u32>,
-    /// Prior of topics in a document, of every topic [default: 50/K]
+    /// Prior of topics in a document, of every topic [default: an eighth of the mean length of
+    /// documents, from 1 to 50, over K]
     #[arg(long, value_name = "X", value_parser = positive)]
     pub alpha: Option<f64>,
     /// Prior of words in a topic

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use lda_core::container::FileError;
 use lda_core::corpus::{BuildError, ReadError};
-use lda_core::eval::{CompletionError, TopWordsError};
+use lda_core::eval::{CoherenceError, CompletionError, TopWordsError};
 use lda_core::train::{OptionsError, ResumeError};
 use thiserror::Error;
 
@@ -76,6 +76,9 @@ pub enum TrainError {
     /// The program could not start.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// The topics cannot be measured.
+    #[error("--coherence and --diagnostics: {0}")]
+    Coherence(#[from] CoherenceError),
     /// A dense matrix would be too large.
     #[error(transparent)]
     Dense(#[from] DenseError),

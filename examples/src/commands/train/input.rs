@@ -35,7 +35,12 @@ fn load_path(
     progress: &Progress,
 ) -> Result<(Corpus, Input), TrainError> {
     progress.busy(&format!("reading {}", path.display()));
-    let read = reading::read(path, &args.reading, model, &mut |text| progress.note(text))?;
+    let mut note = |text: &str| progress.note(text);
+    // Coherence in windows needs the order of the words.
+    let read = match args.results.measures_topics() {
+        true => reading::read_in_order(path, &args.reading, model, &mut note),
+        false => reading::read(path, &args.reading, model, &mut note),
+    }?;
     let options = serde_json::to_value(&read.options).expect("plain data serializes to JSON");
     let mut input = Input::new(path.display().to_string(), &read.corpus, options);
     input.vocabulary = read.vocabulary.map(|path| path.display().to_string());

@@ -10,6 +10,7 @@
 //! lists the options; their names are stable.
 
 mod args;
+mod diagnostics;
 mod error;
 pub mod held_out;
 mod init;

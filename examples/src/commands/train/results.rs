@@ -8,6 +8,7 @@ use lda_core::model::TopicModel;
 use lda_core::train::Assignments;
 
 use crate::commands::train::args::ResultArgs;
+use crate::commands::train::diagnostics::TopicDiagnostics;
 use crate::commands::train::plot::{Chart, Picture};
 use crate::commands::train::provenance::Provenance;
 use lda_examples::matrix::{Layout, Matrix};
@@ -22,6 +23,7 @@ pub struct Results {
     doc_topics: Option<(Layout, WithSidecar)>,
     topic_words: Option<(Layout, WithSidecar)>,
     model: Option<Output>,
+    diagnostics: Option<Output>,
     plot: Option<(Picture, Output)>,
 }
 
@@ -40,6 +42,8 @@ pub struct Outcome<'a> {
     pub model: &'a TopicModel,
     /// Topic assignments.
     pub assignments: &'a Assignments,
+    /// Measures of the topics, if they were asked for.
+    pub diagnostics: Option<&'a TopicDiagnostics<'a>>,
     /// (seconds, log joint likelihood per token) of each evaluation.
     pub curve: Vec<(f64, f64)>,
 }
@@ -69,6 +73,7 @@ impl Results {
             doc_topics: matrix(&args.doc_topics)?,
             topic_words: matrix(&args.topic_words)?,
             model: args.save.as_deref().map(Output::create_file).transpose()?,
+            diagnostics: args.diagnostics.as_deref().map(Output::create).transpose()?,
             plot: plot.transpose()?,
         })
     }
@@ -99,6 +104,9 @@ impl Results {
         if let Some(output) = self.model {
             let model = model.clone().with_provenance(provenance.of_model(model.provenance()));
             results.push(output.fill(|out| model.write_to(out)));
+        }
+        if let (Some(output), Some(found)) = (self.diagnostics, outcome.diagnostics) {
+            results.push(output.fill(|out| found.write_csv(&provenance.to_json(), out)));
         }
         if let Some((picture, output)) = self.plot {
             let chart = chart(&outcome.curve, provenance);

@@ -13,6 +13,7 @@ use lda_core::train::{
 };
 
 use crate::commands::train::args::{Args, ResultArgs};
+use crate::commands::train::diagnostics::TopicDiagnostics;
 use crate::commands::train::error::TrainError;
 use crate::commands::train::log::Log;
 use crate::commands::train::progress::{Goal, Progress};
@@ -102,12 +103,23 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
     let model = trainer.model();
     let assignments = trainer.assignments();
     let log_written = log.map_or(Ok(()), Log::finish);
-    let outcome = Outcome { corpus: &corpus, model: &model, assignments: &assignments, curve };
+    let measure = || TopicDiagnostics::new(&trainer, &model, args.results.top_words);
+    let measured = args.results.measures_topics().then(measure).transpose();
+    let outcome = Outcome {
+        corpus: &corpus,
+        model: &model,
+        assignments: &assignments,
+        diagnostics: measured.as_ref().ok().and_then(Option::as_ref),
+        curve,
+    };
     let written = results.write(&outcome, &provenance);
     let shown = show(args, &model, options.get_seed(), held.as_ref(), &provenance);
     log_written?;
     written?;
     shown?;
+    if let Some(found) = measured?.filter(|_| args.results.coherence) {
+        print(|out| found.print(args.results.show_topics, out))?;
+    }
     unwritten.map_or(Ok(()), |error| Err(TrainError::Checkpoint(error)))
 }
 

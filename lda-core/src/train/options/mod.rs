@@ -154,8 +154,8 @@ impl TrainOptions {
         self
     }
 
-    /// Document-topic prior α, one value for every topic or one value per topic; default 50/K for
-    /// every topic.
+    /// Document-topic prior α, one value for every topic or one value per topic; default
+    /// [by the mean length of documents](Self::default_alpha).
     pub fn alpha(mut self, alpha: impl Into<Alpha>) -> Self {
         self.alpha = Some(alpha.into());
         self
@@ -272,11 +272,35 @@ impl TrainOptions {
     }
 }
 
-/// Default values that depend on K.
+/// Default values that depend on K and the documents.
 impl TrainOptions {
-    /// α if none is set: 50/K.
-    pub fn default_alpha(topics: u32) -> Alpha {
-        Alpha::Symmetric(50.0 / f64::from(topics))
+    /// α if none is set: its sum ᾱ is an eighth of the mean number of tokens per document, at least 1 and
+    /// at most 50; divided by K for every topic.
+    ///
+    /// The prior then weighs an eighth of a document. With 50/K (Griffiths & Steyvers 2004, for abstracts)
+    /// it outweighs short documents: at K = 50 the largest share of a topic of four words is 9 %, here 80 %
+    /// after training on texts as short. Held-out perplexity (`lda train --topics 100 --epochs 200 --seed 1
+    /// --held-out 0.1 --alpha ᾱ/100`), by ᾱ:
+    ///
+    /// | corpus, mean length | 50 | default | 5 | 1 |
+    /// |---|---|---|---|---|
+    /// | stackoverflow, 4.4 | 764 | 576 | 573 | 576 |
+    /// | googlenews, 5.2 | 683 | 161 | 238 | 161 |
+    /// | tweet, 5.6 | 317 | 87 | 121 | 87 |
+    /// | snippets, 14 | 939 | 505 | 513 | 519 |
+    /// | bbc, 119 | 911 | 847 | 834 | 925 |
+    /// | kos, 136 | 1,689 | 1,609 | 1,657 | 1,872 |
+    /// | ap, 194 | 2,561 | 2,461 | 2,493 | 2,748 |
+    ///
+    /// ```
+    /// use lda_core::TrainOptions;
+    /// use lda_core::prior::Alpha;
+    ///
+    /// assert_eq!(TrainOptions::default_alpha(50, 20.0), Alpha::Symmetric(0.05));
+    /// assert_eq!(TrainOptions::default_alpha(50, 1_000.0), Alpha::Symmetric(1.0));
+    /// ```
+    pub fn default_alpha(topics: u32, mean_length: f64) -> Alpha {
+        Alpha::Symmetric((mean_length / 8.0).clamp(1.0, 50.0) / f64::from(topics))
     }
 
     /// Length up to which the hybrid leaves documents to F+LDA unless set: 0 up to 316 topics,

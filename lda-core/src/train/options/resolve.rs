@@ -182,12 +182,14 @@ impl TrainOptions {
         if u64::from(self.topics) > limit {
             return Err(OptionsError::TooManyTopics { topics: self.topics, limit });
         }
-        let alpha = self.alpha.clone().unwrap_or_else(|| Self::default_alpha(self.topics));
-        alpha.check(self.topics as usize)?;
         let tokens = corpus.num_tokens();
         if tokens == 0 {
             return Err(OptionsError::NoTokens);
         }
+        let mean_length = tokens as f64 / corpus.num_documents() as f64;
+        let usual = || Self::default_alpha(self.topics, mean_length);
+        let alpha = self.alpha.clone().unwrap_or_else(usual);
+        alpha.check(self.topics as usize)?;
         let limit = u64::from(u32::MAX);
         if tokens > limit {
             return Err(OptionsError::TooManyTokens { tokens, limit });

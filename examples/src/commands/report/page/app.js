@@ -96,8 +96,18 @@ $("summary").textContent = [
   plural(contents.corpus.documents, "document"),
   plural(contents.corpus.tokens, "token"),
 ].join(" · ");
-$("map-note").textContent =
-  "Topics near each other use similar words; the area of a circle is its share of the tokens.";
+// Kruskal's scale of 1964: 0.2 is poor.
+const distorted = contents.stress > 0.2;
+$("map-note").replaceChildren(
+  "Topics near each other use similar words; the area of a circle is its share of the tokens.",
+  ...(distorted
+    ? [
+        h("strong", {
+          text: ` Distances on this map are distorted (stress ${contents.stress.toFixed(2)}): go by the similar topics that each topic lists.`,
+        }),
+      ]
+    : []),
+);
 buildHelp();
 buildMap();
 $("search").addEventListener("input", search);

@@ -12,7 +12,7 @@ function ticks(low, high, n) {
   return out;
 }
 
-// `lines`: [{ name, points: [[x, y], ...] }]. `nameX` and `nameY` format values on the axes, `noteX` the
+// `lines`: [{ name, points: [[x, y], ...] }]; `changes`: [[x, text], ...], marked by vertical lines. `nameX` and `nameY` format values on the axes, `noteX` the
 // one under the pointer.
 function chart(
   lines,
@@ -28,6 +28,7 @@ function chart(
     labelX,
     labelY,
     area = false,
+    changes = [],
   },
 ) {
   const all = lines.flatMap(({ points }) => points);
@@ -93,6 +94,20 @@ function chart(
       }),
     );
   if (labelY) svg.append(s("text", { class: "label", x: 2, y: 13, text: labelY }));
+  changes.forEach(([x, text]) => {
+    const at = px(x);
+    const isRight = at > width / 2;
+    svg.append(
+      s("line", { class: "change", x1: at, x2: at, y1: edge.top, y2: height - edge.bottom }),
+      s("text", {
+        class: "label",
+        x: isRight ? at - 5 : at + 5,
+        y: height - edge.bottom - 8,
+        "text-anchor": isRight ? "end" : "start",
+        text,
+      }),
+    );
+  });
   lines.forEach(({ points }, i) => {
     if (area && points.length > 1)
       svg.append(

@@ -39,6 +39,8 @@ const unit = exact ? 1 : contents.corpus.tokens / Math.max(1, countTokens);
 
 const topics = contents.topics.map((topic, id) => ({
   id,
+  name: topic.name,
+  coherence: topic.coherence,
   total: topic.total,
   share: topic.total / Math.max(1, countTokens),
   place: topic.place,
@@ -89,15 +91,27 @@ function ranked(id, lambda, n = shown) {
   return scored.slice(0, n).map(({ term }) => term);
 }
 
-// A few words that distinguish a topic.
+// Whether two words are forms of one, such as model, models and modelling: they begin alike, and differ in
+// at most their last letters.
+function sameStem(one, other) {
+  let alike = 0;
+  while (alike < one.length && one[alike] === other[alike]) alike++;
+  const [short, long] = [one.length, other.length].sort((a, b) => a - b);
+  return alike >= 4 && alike >= short - 1 && long - alike <= 4;
+}
+
+// The name of a topic, or a few words that distinguish it, a stem once.
 const LABEL_LAMBDA = 0.6;
 const labels = new Map();
 function label(id) {
-  if (!labels.has(id))
-    labels.set(
-      id,
-      ranked(id, LABEL_LAMBDA, 3).map((term) => words[term.word]),
-    );
+  if (!labels.has(id)) {
+    const chosen = [];
+    for (const { word } of ranked(id, LABEL_LAMBDA)) {
+      if (chosen.length === 3) break;
+      if (!chosen.some((other) => sameStem(other, words[word]))) chosen.push(words[word]);
+    }
+    labels.set(id, topics[id].name === undefined ? chosen : [topics[id].name]);
+  }
   return labels.get(id);
 }
 
@@ -169,6 +183,9 @@ function find(query) {
     const id = Number(text.replace("#", ""));
     if (id < topics.length) best.set(id, { score: 3, word: null });
   }
+  topics.forEach(({ id, name }) => {
+    if (name?.toLowerCase().includes(text)) best.set(id, { score: 2, word: null });
+  });
   const all = lowerWords();
   for (const [word, holders] of topicsOfWords()) {
     if (!all[word].startsWith(text)) continue;

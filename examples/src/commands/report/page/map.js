@@ -154,6 +154,10 @@ function placeMap() {
 function nameMap() {
   const taken = [];
   const shown = [];
+  const overlaps = (box) =>
+    taken.some(
+      (other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3],
+    );
   const marked = [...map.marks.keys()];
   const order = [...marked, ...bySize.filter((id) => !map.marks.has(id)).slice(0, 400)];
   const limit = Math.max(8, Math.round((map.width * map.height) / 14000));
@@ -161,34 +165,40 @@ function nameMap() {
     if (shown.length >= limit + marked.length) break;
     const [x, y, r] = map.at[id];
     if (x < -20 || y < -20 || x > map.width + 20 || y > map.height + 20) continue;
-    const text = clip(
+    const text = `${id} ${clip(
       label(id)
         .slice(0, map.marks.has(id) ? 3 : 2)
         .join(" "),
       28,
-    );
+    )}`;
     // An estimate that fits most letters, because measuring is slow.
     const half = text.length * (map.marks.has(id) ? 3.5 : 3.25) + 4;
     const middle = Math.min(Math.max(x, half), map.width - half);
     const top = r > 16 || y + r + 14 > map.height ? y - 6 : y + r + 2;
     const box = [middle - half, top, middle + half, top + 13];
-    if (
-      taken.some(
-        (other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3],
-      )
-    )
-      continue;
+    if (overlaps(box)) continue;
     taken.push(box);
-    shown.push(
-      s("text", {
-        x: middle.toFixed(1),
-        y: (top + 10).toFixed(1),
-        class: map.marks.has(id) ? "marked" : undefined,
-        text,
-      }),
-    );
+    const element = s("text", {
+      x: middle.toFixed(1),
+      y: (top + 10).toFixed(1),
+      class: map.marks.has(id) ? "marked" : undefined,
+      text,
+    });
+    shown.push({ topic: id, element });
   }
-  map.names.replaceChildren(...shown);
+  // The other circles have their numbers alone, as far as they fit.
+  const named = new Set(shown.map(({ topic }) => topic));
+  for (const id of bySize.slice(0, 2000)) {
+    if (named.has(id)) continue;
+    const [x, y] = map.at[id];
+    const half = 3.25 * String(id).length + 1;
+    const box = [x - half, y - 6, x + half, y + 7];
+    if (x < 0 || y < 0 || x > map.width || y > map.height || overlaps(box)) continue;
+    taken.push(box);
+    const at = { x: x.toFixed(1), y: (y + 4).toFixed(1) };
+    shown.push({ topic: id, element: s("text", { ...at, class: "number", text: String(id) }) });
+  }
+  map.names.replaceChildren(...shown.map(({ element }) => element));
 }
 
 function clip(text, length) {

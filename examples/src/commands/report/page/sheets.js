@@ -27,12 +27,19 @@ function trainingView() {
           value,
         ]),
       }));
+    const changes = curves.flatMap((curve) =>
+      curve.changes.map(([epoch, seconds, sampler]) => [
+        by === "epochs" ? epoch : seconds,
+        curves.length > 1 ? `${curve.name}: ${sampler}` : `${sampler} from here`,
+      ]),
+    );
     const last = curves
       .map((curve) => `${curve.name} ends at ${curve.values[curve.values.length - 1].toFixed(4)}`)
       .join("; ");
     area.replaceChildren(
       chart(joint, {
         ...common,
+        changes,
         labelY: "log joint likelihood per token (nats)",
         nameY: (y) => String(Number(y.toFixed(4))),
         title: `Log joint likelihood per token by ${by}: ${last}`,
@@ -162,7 +169,7 @@ function aboutView() {
 
 const ABOUT = [
   "Topics and documents are numbered from 0, as in the files of lda train and lda infer.",
-  "Map: topics that use similar words are near each other. Distances are square roots of Jensen-Shannon divergences, from 0 for equal topics to 1 for topics without a common word. A plane cannot preserve all of them; the stress measures the error (0 is none). The axes have no meaning. The area of a circle is the topic's share of the tokens. Lines lead to the nearest topics by the distances before the projection.",
+  "Map: topics that use similar words are near each other. Distances are square roots of Jensen-Shannon divergences, from 0 for equal topics to 1 for topics without a common word. A plane cannot preserve all of them; the stress measures the error: 0 is none, and above 0.2 the map is poor (Kruskal 1964). The axes have no meaning. The area of a circle is the topic's share of the tokens. Lines lead to the nearest topics by the distances before the projection.",
   "Words: relevance is λ ln φ + (1 − λ) ln(φ / p), where φ is the probability of the word in the topic and p its probability in all topics (Sievert and Shirley 2014).",
   "Documents: shares are posterior means, with the prior. A document is typical of a topic by its tokens of the topic times the topic's share of the document. The topic of a word is the most probable one given the word and the shares of the document.",
 ];

@@ -89,6 +89,7 @@ function topicsView() {
       h(
         "span",
         { class: "words" },
+        topics[id].name === undefined ? null : h("strong", { text: `${topics[id].name} ` }),
         word === null || word === undefined ? null : h("mark", { text: words[word] }),
         ` ${names.join(" ")}`,
       ),
@@ -97,6 +98,13 @@ function topicsView() {
   };
   const list = new List("Topics", 40, row);
   const title = h("h2");
+  const csv = h("button", {
+    class: "step",
+    type: "button",
+    text: "CSV",
+    title: "Download the topics with the words that are shown",
+    on: { click: download },
+  });
   const sort = h(
     "select",
     {
@@ -123,13 +131,30 @@ function topicsView() {
     say(title.textContent);
   };
   $("right").replaceChildren(
-    h("div", { class: "head" }, title, sort),
+    h("div", { class: "head" }, title, h("div", { class: "steps" }, csv, sort)),
     slider().element,
     list.element,
   );
   slider().show();
   show();
   return { title: "Topics", relevance: () => list.redraw(), search: show };
+}
+
+// The table of topics as a file: text that a spreadsheet would take for a formula follows an apostrophe.
+function topicsCsv() {
+  const cell = (text) => `"${(/^[=+\-@]/.test(text) ? `'${text}` : text).replaceAll('"', '""')}"`;
+  const rows = topics.map(({ id, name, share, total, coherence }) => {
+    const terms = ranked(id, state.lambda).map((term) => words[term.word]);
+    const numbers = [share, Math.round(total * unit), coherence ?? ""];
+    return [id, cell(name ?? ""), ...numbers, cell(terms.join(" "))].join(",");
+  });
+  return ["topic,name,share,tokens,coherence,words", ...rows, ""].join("\n");
+}
+
+function download() {
+  const href = URL.createObjectURL(new Blob([topicsCsv()], { type: "text/csv" }));
+  h("a", { href, download: "topics.csv" }).click();
+  setTimeout(() => URL.revokeObjectURL(href), 1000);
 }
 
 function topicView(id) {
@@ -164,6 +189,12 @@ function topicView(id) {
       { class: "facts" },
       h("strong", { text: percent(topic.share) }),
       ` of the tokens (${count(topic.total * unit)}), number ${ranks[id] + 1} of ${count(topics.length)} by size`,
+      topic.coherence === undefined
+        ? null
+        : h("span", {
+            title: `${contents.coherence} of its ten most probable words: 1 if they always occur together, 0 by chance`,
+            text: `, coherence ${topic.coherence.toFixed(2)}`,
+          }),
     ),
     slider().element,
     list.element,

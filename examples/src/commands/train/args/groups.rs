@@ -44,7 +44,8 @@ pub struct ModelArgs {
     #[arg(long, value_name = "SAMPLER", default_value = "auto", value_parser = sampler_parser())]
     pub sampler: Sampler,
     /// Prior of topics in a document: a large prior gives many topics per document, a small one few.
-    /// One number, or K numbers separated by commas, one per topic [default: 50/K]
+    /// One number, or K numbers separated by commas, one per topic [default: an eighth of the
+    /// mean length of documents, from 1 to 50, over K]
     #[arg(long, value_name = "X", value_parser = alpha)]
     pub alpha: Option<Alpha>,
     /// Recompute the prior of topics from the topic sizes in each epoch. X tokens are added to the
@@ -209,6 +210,12 @@ pub struct ResultArgs {
     /// Number of topics in the table, largest first
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub show_topics: usize,
+    /// Print coherence, exclusivity and other measures of the topics
+    #[arg(long)]
+    pub coherence: bool,
+    /// Write the same measures to this file, as CSV
+    #[arg(long, value_name = "FILE")]
+    pub diagnostics: Option<PathBuf>,
     /// Do not print progress
     #[arg(short, long)]
     pub quiet: bool,
@@ -233,6 +240,13 @@ pub struct ResultArgs {
     /// Plot the likelihood over time to this file, .png or .svg
     #[arg(long, value_name = "FILE", value_parser = PathBufValueParser::new().try_map(Picture::check))]
     pub plot: Option<PathBuf>,
+}
+
+impl ResultArgs {
+    /// Whether topics are measured.
+    pub fn measures_topics(&self) -> bool {
+        self.coherence || self.diagnostics.is_some()
+    }
 }
 
 impl StopArgs {
