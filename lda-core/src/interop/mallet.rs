@@ -23,9 +23,10 @@ use hashbrown::HashMap;
 
 use super::lines::Lines;
 use super::{InteropError, MAX_TOPICS};
-use crate::corpus::Vocabulary;
+use crate::corpus::{Corpus, CorpusBuilder, Vocabulary};
 use crate::model::{CountsBuilder, Provenance, TopicModel};
 use crate::prior::{Alpha, check_beta};
+use crate::train::Assignments;
 
 /// Reads the state file at `path`.
 ///
@@ -54,6 +55,79 @@ pub fn load_state(path: impl AsRef<Path>) -> Result<TopicModel, InteropError> {
 /// # Errors
 /// [`InteropError`] names the line and the problem.
 pub fn read_state(reader: impl Read) -> Result<TopicModel, InteropError> {
+    read(reader, &mut |_, _, _| {})
+}
+
+/// A run of MALLET: everything that another sampler needs to continue it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct MalletRun {
+    /// Documents, in the order of their tokens.
+    pub corpus: Corpus,
+    /// Topic of every token.
+    pub assignments: Assignments,
+    /// Counts, priors and words.
+    pub model: TopicModel,
+}
+
+/// Reads the state file at `path` with its documents and topics.
+///
+/// ```no_run
+/// use lda_core::interop::mallet::load_run;
+/// use lda_core::train::{Init, TrainOptions, Trainer};
+///
+/// let run = load_run("state.gz")?;
+/// let options = TrainOptions::new(run.model.num_topics() as u32)
+///     .alpha(run.model.alpha().clone())
+///     .beta(run.model.counts().expect("a state has counts").beta());
+/// let init = Init { topics: Some(&run.assignments), ..Init::default() };
+/// let mut trainer = Trainer::with_init(&run.corpus, &options, init)?;
+/// trainer.epoch();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`InteropError`] names the file, the line and the problem.
+pub fn load_run(path: impl AsRef<Path>) -> Result<MalletRun, InteropError> {
+    let path = path.as_ref();
+    let open = || read_run(File::open(path)?);
+    open().map_err(|error| error.at(path))
+}
+
+/// Reads a state from a stream, which may be compressed, with its documents and topics.
+///
+/// # Errors
+/// [`InteropError`] names the line and the problem.
+pub fn read_run(reader: impl Read) -> Result<MalletRun, InteropError> {
+    // (word, topic) of all tokens, and the end of each document.
+    let (mut tokens, mut ends): (Vec<(u32, u32)>, Vec<usize>) = (Vec::new(), Vec::new());
+    let model = read(reader, &mut |document, word, topic| {
+        tokens.push((word, topic));
+        ends.resize(document as usize, 0);
+        ends[document as usize - 1] = tokens.len();
+    })?;
+    let invalid = |error: &dyn std::fmt::Display| InteropError::Content(error.to_string());
+    let documents = (0..ends.len())
+        .map(|d| &tokens[d.checked_sub(1).map_or(0, |before| ends[before])..ends[d]]);
+    let mut builder = CorpusBuilder::new().keep_order();
+    for document in documents.clone() {
+        let words = document.iter().map(|&(word, _)| word);
+        builder.push_tokens(words).map_err(|error| invalid(&error))?;
+    }
+    let mut corpus = builder.build().map_err(|error| invalid(&error))?;
+    let vocabulary = model.vocabulary().expect("a state has words").clone();
+    corpus.set_vocabulary(vocabulary).map_err(|error| invalid(&error))?;
+    let documents = documents.map(|document| document.iter().copied());
+    let assignments = Assignments::from_documents(&corpus, documents);
+    let assignments = assignments.map_err(|error| invalid(&error))?;
+    Ok(MalletRun { corpus, assignments, model })
+}
+
+/// Reads a state; `visit` receives the number of documents so far, the word and the topic of each token.
+fn read(
+    reader: impl Read,
+    visit: &mut dyn FnMut(u64, u32, u32),
+) -> Result<TopicModel, InteropError> {
     let mut lines = Lines::new(reader)?;
     let first = lines.next()?.unwrap_or_default();
     if !first.starts_with("#doc ") {
@@ -71,7 +145,7 @@ pub fn read_state(reader: impl Read) -> Result<TopicModel, InteropError> {
         [beta] => beta,
         _ => return Err(lines.wrong("expected one number after #beta :".to_owned())),
     };
-    let (types, counts, provenance) = tokens(&mut lines, topics)?;
+    let (types, counts, provenance) = tokens(&mut lines, topics, visit)?;
     let words = types.vocabulary.len();
     check_beta(beta, words).map_err(|error| InteropError::Content(error.to_string()))?;
     let counts = by_word(counts, topics, words as u32);
@@ -87,6 +161,7 @@ type Counts = HashMap<(u32, u32), u32>;
 fn tokens(
     lines: &mut Lines<'_>,
     topics: usize,
+    visit: &mut dyn FnMut(u64, u32, u32),
 ) -> Result<(Types, Counts, Provenance), InteropError> {
     let (mut types, mut counts) = (Types::default(), Counts::new());
     let (mut tokens, mut documents) = (0u64, 0u64);
@@ -110,6 +185,7 @@ fn tokens(
         let count = counts.entry((word, topic)).or_default();
         *count = count.checked_add(1).ok_or_else(|| wrong("too many tokens".to_owned()))?;
         tokens += 1;
+        visit(documents, word, topic);
     }
     if tokens == 0 {
         return Err(InteropError::Content("the state has no tokens".to_owned()));
@@ -241,6 +317,8 @@ fn header(lines: &mut Lines<'_>, name: &str) -> Result<Vec<f64>, InteropError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counts::WordCounts;
+    use crate::train::{Init, TrainOptions, Trainer};
 
     const HEAD: &str = "#doc source pos typeindex type topic\n#alpha : 0.5 0.5\n#beta : 0.1\n";
 
@@ -249,6 +327,32 @@ mod tests {
         let model = model.map_err(|error| error.to_string())?;
         let vocabulary = model.vocabulary().unwrap();
         Ok(vocabulary.iter().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn a_run_continues_from_its_topics() {
+        let lines = "0 NA 0 0 tree 1\n0 NA 1 7 leaf 1\n0 NA 2 0 tree 0\n\
+                     1 NA 0 9 sea 0\n4 NA 0 7 leaf 1\n4 NA 1 0 tree 1\n";
+        let run = read_run(format!("{HEAD}{lines}").as_bytes()).unwrap();
+        assert_eq!((run.corpus.num_documents(), run.corpus.num_tokens()), (3, 6));
+        assert_eq!(run.corpus.tokens(2).unwrap(), [1, 0]);
+        let topics: Vec<_> = (0..3).map(|d| run.assignments.document(d).to_vec()).collect();
+        assert_eq!(topics, [vec![1, 0, 1], vec![0], vec![1, 1]]);
+        let options = TrainOptions::new(2).alpha(run.model.alpha().clone()).beta(0.1);
+        let init = Init { topics: Some(&run.assignments), ..Init::default() };
+        let mut trainer = Trainer::with_init(&run.corpus, &options, init).unwrap();
+        // The counts are those of the state, and stay right.
+        let words = |model: &TopicModel| {
+            let mut rows = Vec::new();
+            model
+                .counts()
+                .unwrap()
+                .visit_words(0..3, &mut |word, row| rows.push((word, row.to_vec())));
+            rows
+        };
+        assert_eq!(words(&trainer.model()), words(&run.model));
+        trainer.epoch();
+        trainer.check().unwrap();
     }
 
     #[test]

@@ -47,7 +47,7 @@ mod tests;
 mod trainer;
 mod view;
 
-pub use assignments::Assignments;
+pub use assignments::{Assignments, AssignmentsError};
 pub use checkpoint::{Checkpoints, Latest};
 pub use held_out::HeldOut;
 pub use lda::{Lda, Trained};

@@ -88,6 +88,8 @@ mod tests {
             documents: Vec::new(),
             corpus: CorpusSize { documents: 0, tokens: 0, unknown: 0 },
             time: None,
+            stress: 0.0,
+            coherence: None,
             curves: Vec::new(),
             about: Vec::new(),
         };
