@@ -120,6 +120,29 @@ fn a_finished_sweep_is_shown_again_and_takes_more_numbers() {
     assert_eq!(scratch.table("found"), scratch.table("whole"));
 }
 
+#[test]
+fn topics_that_most_seeds_share_are_kept() {
+    let scratch = Scratch::new("consensus");
+    let line =
+        "texts.txt --epochs 60 --seeds 3 --held-out 0.2 --topics 5,8 --consensus --out found";
+    let (_, err) = scratch.succeed(line);
+    assert!(err.contains("are in more than half of the 3 models: found/consensus-8.csv"), "{err}");
+    let shared = TopicModel::load(scratch.0.join("found/consensus-5.lda")).unwrap();
+    let table = fs::read_to_string(scratch.0.join("found/consensus-5.csv")).unwrap();
+    let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split(',').collect()).collect();
+    assert_eq!(rows[0], ["topic", "support", "overlap", "words"]);
+    assert_eq!(rows.len(), 1 + shared.num_topics());
+    for row in &rows[1..] {
+        let (support, overlap): (usize, f64) = (row[1].parse().unwrap(), row[2].parse().unwrap());
+        assert!((2..=3).contains(&support) && (0.0..=1.0).contains(&overlap), "{table}");
+    }
+    // The stable topics come first: the texts have five themes.
+    assert!(rows[1][1] == "3" && rows[1][2].parse::<f64>().unwrap() > 0.8, "{table}");
+    let output = scratch.run(&line.replace(" --consensus", ""));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("found has a sweep with consensus true, not false"), "{said}");
+}
+
 #[cfg(unix)]
 #[test]
 fn an_interrupted_sweep_continues() {

@@ -12,12 +12,13 @@
 //! | do the words of a topic occur together? | [`coherence::coherence`] | occurrences of top words, and pairs of them per document |
 //! | how large, narrow and distinct is each topic? | [`diagnostics::diagnose`] | non-zeros of C_d and C_w |
 //! | which topics of two runs are the same? | [`align::align`] | K² distances and an assignment |
+//! | which topics do several runs share? | [`consensus::consensus`] | an alignment per pair of runs |
 //! | how far apart are topics? | [`TopicDistances`] | K² pairs of entries |
 //! | which topics are similar, on a map? | [`classical_scaling`], [`smacof`] | K² per iteration |
 //! | the same, for thousands of topics | [`ApproximateDistances`] | 64 words per topic and landmark |
 //! | how many topics? | [`num_topics`], [`Sweep`](crate::train::Sweep) | see there |
 //! | do chains agree? | [`convergence::r_hat`] | one pass over their values |
-//! | what is a topic about? | [`top_words::top_words`] | non-zeros of C_w |
+//! | what is a topic about? | [`top_words::top_words`], [`top_words::leading_words`] | non-zeros of C_w |
 //!
 //! Results do not depend on the number of threads: work is split into chunks of a fixed number of
 //! rows; each chunk is summed in order, and the chunk sums are added in order.
@@ -25,6 +26,7 @@
 pub mod align;
 pub mod approximate;
 pub mod coherence;
+pub mod consensus;
 pub mod convergence;
 pub mod diagnostics;
 pub mod distance;
@@ -45,6 +47,7 @@ pub use approximate::ApproximateDistances;
 pub use coherence::{
     Coherence, CoherenceError, CoherenceOptions, Counting, Measure, Window, coherence,
 };
+pub use consensus::{Consensus, ConsensusError, SharedTopic, consensus};
 pub use convergence::r_hat;
 pub use diagnostics::{Diagnostics, TopicDiagnostics, diagnose, diversity};
 pub use distance::TopicDistances;
@@ -54,4 +57,4 @@ pub use mds::{classical_scaling, smacof};
 pub use perplexity::{CompletionError, CompletionOptions, DocumentCompletion, held_out_perplexity};
 pub use phi::{Phi, PhiError};
 pub use predictive::log_predictive;
-pub use top_words::{Ranking, TopWord, TopWordsError, top_words};
+pub use top_words::{Ranking, TopWord, TopWordsError, leading_words, top_words};

@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::counts::WordCounts;
+use crate::model::TopicModel;
 use crate::prior::{PriorError, check_beta};
 
 /// Ranking of a topic's words.
@@ -180,6 +181,41 @@ impl PartialEq for Ranked {
 
 impl Eq for Ranked {}
 
+/// The `limit` most probable words of each topic, best first; ties: lower id first. For every kind of model,
+/// where [`top_words`] ranks counts; among the words with an [entry](TopicModel::topics) for the topic.
+///
+/// One pass over the entries. Memory: 32 bytes per listed word.
+///
+/// ```
+/// use lda_core::eval::leading_words;
+/// use lda_core::model::{TopicModel, Weights};
+///
+/// let weights = Weights::from_rows(&[[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]])?;
+/// let model = TopicModel::from_weights(weights, 0.1.into());
+/// assert_eq!(leading_words(&model, 2), [[0, 1], [2, 1]]);
+/// # Ok::<(), lda_core::model::WeightsError>(())
+/// ```
+pub fn leading_words(model: &TopicModel, limit: usize) -> Vec<Vec<u32>> {
+    let better = |a: &(f64, u32), b: &(f64, u32)| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1));
+    let mut lists: Vec<Vec<(f64, u32)>> = vec![Vec::new(); model.num_topics()];
+    for word in 0..if limit == 0 { 0 } else { model.num_words() } {
+        model.for_each_phi(word, |topic, phi| {
+            let list = &mut lists[topic as usize];
+            if list.len() == limit.saturating_mul(2) {
+                list.select_nth_unstable_by(limit, better);
+                list.truncate(limit);
+            }
+            list.push((phi, word as u32));
+        });
+    }
+    let finish = |mut list: Vec<(f64, u32)>| {
+        list.sort_unstable_by(better);
+        list.truncate(limit);
+        list.into_iter().map(|(_, word)| word).collect()
+    };
+    lists.into_iter().map(finish).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -234,6 +270,25 @@ mod tests {
 
     fn words(lists: &[Vec<TopWord>]) -> Vec<Vec<u32>> {
         lists.iter().map(|list| list.iter().map(|top| top.word).collect()).collect()
+    }
+
+    #[test]
+    fn leading_words_equal_those_of_a_full_sort() {
+        let words = 100;
+        let row = |k: usize| (0..words).map(|w| ((w * (7 + k) + k) % 23) as f64).collect();
+        let rows: Vec<Vec<f64>> = (0..3).map(row).collect();
+        let weights = crate::model::Weights::from_rows(&rows).unwrap();
+        let model = TopicModel::from_weights(weights, 0.1.into());
+        for limit in [0, 1, 7, 50, usize::MAX] {
+            let leading = leading_words(&model, limit);
+            for (topic, row) in rows.iter().enumerate() {
+                let mut all: Vec<usize> = (0..words).filter(|&w| row[w] > 0.0).collect();
+                all.sort_by(|&a, &b| row[b].total_cmp(&row[a]));
+                all.truncate(limit);
+                let found: Vec<_> = leading[topic].iter().map(|&w| w as usize).collect();
+                assert_eq!(found, all, "topic {topic}, {limit}");
+            }
+        }
     }
 
     #[test]

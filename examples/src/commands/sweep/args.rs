@@ -54,6 +54,10 @@ pub struct Args {
     /// First random seed; it also selects the held-out documents
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub seed: u64,
+    /// Also keep a model of the topics that more than half of the seeds share, `consensus-K.lda`, with a
+    /// table of how stable each is
+    #[arg(long)]
+    pub consensus: bool,
     /// Words per topic for coherence and exclusivity
     #[arg(long, value_name = "N", default_value_t = 10,
         value_parser = value_parser!(u16).range(2..=1000))]

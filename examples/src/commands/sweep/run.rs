@@ -1,14 +1,18 @@
 //! A sweep, from the options to the table.
 
 use std::collections::BTreeMap;
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use lda_core::Corpus;
 use lda_core::container::checksum;
 use lda_core::corpus::BuildError;
+use lda_core::eval::{consensus, leading_words};
+use lda_core::model::TopicModel;
 use lda_core::train::sweep::{Criterion, stability};
 use lda_core::train::{Flow, Sweep, SweepRun};
+use lda_examples::matrix::write_field;
 use lda_examples::output::Output;
 use lda_examples::program::StartError;
 use lda_examples::{memory, reading, signals, table};
@@ -93,6 +97,7 @@ fn identity(args: &Args, corpus: &Corpus) -> Map<String, Value> {
         "alpha": args.alpha,
         "beta": args.beta,
         "top-words": args.top_words,
+        "consensus": args.consensus,
     });
     match options {
         Value::Object(options) => options,
@@ -132,7 +137,7 @@ fn train(
     };
     for topics in complete(directory) {
         if !missing.contains_key(&topics) {
-            compare(topics, directory)?;
+            compare(args, topics, directory)?;
         }
     }
     let (mut done, mut failed) = (0, None);
@@ -145,7 +150,7 @@ fn train(
                 *missing -= 1;
                 *missing
             });
-            if missing == 0 { compare(topics, directory) } else { Ok(()) }
+            if missing == 0 { compare(args, topics, directory) } else { Ok(()) }
         });
         args.program.note(&format!(
             "{done} of {}: {topics} topics, seed {seed}: {} epochs in {seconds:.1} s",
@@ -165,14 +170,58 @@ fn train(
 
 /// Compares the models of a number of topics, and keeps the one whose topics the others share most; of a
 /// single one, itself.
-fn compare(topics: u32, directory: &mut Directory) -> Result<(), SweepError> {
-    let found = stability(&directory.models(topics)?);
+fn compare(args: &Args, topics: u32, directory: &mut Directory) -> Result<(), SweepError> {
+    let models = directory.models(topics)?;
+    if args.consensus {
+        keep_consensus(args, topics, &models, directory)?;
+    }
+    let found = stability(&models);
     let seeds: Vec<u64> = directory.results[&topics].runs.keys().copied().collect();
     let overlaps = found.as_ref().map(|found| found.models.as_slice()).unwrap_or_default();
     let best = overlaps.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let at = overlaps.iter().position(|&overlap| overlap == best).unwrap_or(0);
     directory.finish(topics, seeds[at], found)?;
     directory.tidy()
+}
+
+/// Least overlap of topics that are the same in a consensus.
+const LEAST_OVERLAP: f64 = 0.5;
+
+/// Writes the topics that most models share.
+fn keep_consensus(
+    args: &Args,
+    topics: u32,
+    models: &[TopicModel],
+    directory: &Directory,
+) -> Result<(), SweepError> {
+    let found = match consensus(models, LEAST_OVERLAP) {
+        Ok(found) => found,
+        Err(error) => {
+            args.program.note(&format!("{topics} topics: no consensus: {error}"));
+            return Ok(());
+        }
+    };
+    found.model.save(directory.file(&format!("consensus-{topics}.lda")))?;
+    let words = leading_words(&found.model, args.top_words.into());
+    let table = directory.file(&format!("consensus-{topics}.csv"));
+    Output::create_file(&table)?.fill(|out| {
+        writeln!(out, "topic,support,overlap,words")?;
+        for (number, (topic, words)) in found.topics.iter().zip(&words).enumerate() {
+            let names: Vec<String> =
+                words.iter().map(|&word| table::name(found.model.vocabulary(), word)).collect();
+            write!(out, "{number},{},{},", topic.support, topic.overlap)?;
+            write_field(out, &names.join(" "))?;
+            writeln!(out)?;
+        }
+        Ok(())
+    })?;
+    args.program.note(&format!(
+        "{topics} topics: {} are in more than half of the {} models: {}",
+        found.topics.len(),
+        models.len(),
+        table.display()
+    ));
+    Ok(())
 }
 
 /// Writes the files and prints the table of what is finished.
