@@ -22,7 +22,17 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
     let mut file = if choice & 0x80 == 0 { Vec::new() } else { heads()[kind].clone() };
     file.extend(rest);
     let model: Result<TopicModel, InteropError> = match kind {
-        0 => mallet::read_state(&file[..]),
+        0 => {
+            let model = mallet::read_state(&file[..]);
+            // The same state with its documents: both are refused, or have the same tokens.
+            let run = mallet::read_run(&file[..]);
+            assert_eq!(model.is_ok(), run.is_ok(), "{:?}", run.err());
+            if let (Ok(model), Ok(run)) = (&model, &run) {
+                let counts = model.counts().expect("a state has counts");
+                assert_eq!(counts.totals().iter().sum::<u64>(), run.corpus.num_tokens());
+            }
+            model
+        }
         1 => warplda::read_model(&file[..]),
         _ => npy::read_topics(&file[..]).map(|w| TopicModel::from_weights(w, 0.1.into())),
     };

@@ -310,6 +310,24 @@ mod tests {
     }
 
     #[test]
+    fn the_default_prior_depends_on_the_lengths() {
+        let alpha = |lengths: &[u32]| {
+            let corpus = Corpus::from_tokens(lengths.iter().map(|&n| (0..n).map(|i| i % 7)));
+            TrainOptions::new(10).resolve(&corpus.unwrap()).unwrap().alpha
+        };
+        // A document without tokens counts.
+        for (lengths, sum) in [
+            (&[4, 6][..], 1.0),
+            (&[20, 0], 1.25),
+            (&[100, 60], 10.0),
+            (&[400, 400], 50.0),
+            (&[9_000], 50.0),
+        ] {
+            assert_eq!(alpha(lengths), Alpha::Symmetric(sum / 10.0), "{lengths:?}");
+        }
+    }
+
+    #[test]
     fn the_hybrid_divides_where_both_sides_have_a_quarter() {
         assert_eq!(short_length(&[2000, 3000], 317), 2000);
         assert_eq!(short_length(&[2000, 6000], 1000), 2000);
