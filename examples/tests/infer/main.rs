@@ -131,6 +131,10 @@ fn all_formats_agree_at_any_number_of_threads() {
         }
         assert!((shares.iter().sum::<f64>() - 1.0).abs() < 1e-9);
     }
+    let named = scratch.succeed(&format!("{line} --top 1 --terms 2"), "");
+    let named: Value = serde_json::from_str(named.lines().next().unwrap()).unwrap();
+    let terms = named["terms"].as_array().unwrap();
+    assert!(terms.len() == 1 && terms[0].as_array().unwrap().len() == 2, "{named}");
     let one = scratch.succeed(&format!("{line} --top 1"), "");
     assert!(lines(&one).iter().all(|line| line["topics"].as_array().unwrap().len() == 1));
 }

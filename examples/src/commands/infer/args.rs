@@ -33,6 +33,10 @@ pub struct Args {
     /// Maximum number of topics per document in JSON, largest first [default: all with tokens]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub top: Option<u32>,
+    /// Words of each of these topics in JSON, most probable first [default: 0]
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true,
+        value_parser = value_parser!(u32).range(0..=1000))]
+    pub terms: u32,
     #[command(flatten)]
     pub inference: InferenceArgs,
 }

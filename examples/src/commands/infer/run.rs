@@ -4,16 +4,18 @@ use std::io::{self, Write};
 use std::time::Instant;
 
 use lda_core::container::FileError;
+use lda_core::eval::leading_words;
 use lda_core::infer::{Answer, Inference, Method};
 use lda_core::model::TopicModel;
 use lda_examples::documents::{DocumentsError, translate};
 use lda_examples::output::{Output, OutputError};
 use lda_examples::program::StartError;
+use lda_examples::table;
 use thiserror::Error;
 
 use crate::commands::infer::args::Args;
 use crate::commands::infer::documents::{self, Documents};
-use crate::commands::infer::write::{Batch, Form};
+use crate::commands::infer::write::{Batch, Form, Shown};
 
 /// Number of documents whose answers are in memory at a time.
 const BATCH: usize = 4096;
@@ -78,7 +80,12 @@ pub fn run(args: &Args) -> Result<(), InferError> {
         }
         empty => empty,
     };
-    let mut work = Work { inference, documents, form, top: args.top, done: Done::default() };
+    let name = |&word: &u32| table::name(model.vocabulary(), word);
+    let terms = leading_words(&model, args.terms as usize);
+    let terms = terms.iter().map(|words| words.iter().map(name).collect()).collect();
+    let terms = (args.terms > 0).then_some(terms);
+    let shown = Shown { top: args.top, terms };
+    let mut work = Work { inference, documents, form, shown, done: Done::default() };
     match output {
         Some(output) => output.fill(|out| work.write(out))?,
         None => {
@@ -100,7 +107,7 @@ struct Work<'a> {
     /// Documents with word ids of the model.
     documents: Documents,
     form: Form,
-    top: Option<u32>,
+    shown: Shown,
     done: Done,
 }
 
@@ -131,7 +138,7 @@ impl Work<'_> {
             }
             self.done.add(&answers, start.elapsed().as_secs_f64());
             let batch = Batch { documents: &self.documents, first, answers: &answers };
-            self.form.write(&self.inference, &batch, self.top, out)?;
+            self.form.write(&self.inference, &batch, &self.shown, out)?;
         }
         Ok(())
     }

@@ -21,6 +21,15 @@ pub struct Batch<'a> {
     pub answers: &'a [Answer],
 }
 
+/// What JSON has of an answer.
+#[derive(Debug)]
+pub struct Shown {
+    /// Maximum number of topics; `None`: all with tokens.
+    pub top: Option<u32>,
+    /// Leading words by topic; `None`: no words.
+    pub terms: Option<Vec<Vec<String>>>,
+}
+
 /// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -42,6 +51,9 @@ struct Line<'n> {
     unknown: u64,
     /// (topic, share), largest first.
     topics: Vec<(u32, f64)>,
+    /// Leading words of each of these topics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    terms: Option<Vec<&'n [String]>>,
 }
 
 impl Form {
@@ -95,7 +107,7 @@ impl Form {
         self,
         inference: &Inference<&TopicModel>,
         batch: &Batch<'_>,
-        top: Option<u32>,
+        shown: &Shown,
         out: &mut dyn Write,
     ) -> io::Result<()> {
         let Batch { documents, first, answers } = *batch;
@@ -104,11 +116,14 @@ impl Form {
                 for (document, answer) in (first..).zip(answers) {
                     let name = documents.name(document);
                     let mut topics = inference.leading(answer);
-                    topics.truncate(top.map_or(usize::MAX, |top| top as usize));
+                    topics.truncate(shown.top.map_or(usize::MAX, |top| top as usize));
+                    let terms = shown.terms.as_ref().map(|terms| {
+                        topics.iter().map(|topic| &terms[topic.0 as usize][..]).collect()
+                    });
                     let Answer { tokens, unknown, .. } = *answer;
                     serde_json::to_writer(
                         &mut *out,
-                        &Line { document, name, tokens, unknown, topics },
+                        &Line { document, name, tokens, unknown, topics, terms },
                     )?;
                     out.write_all(b"\n")?;
                 }
