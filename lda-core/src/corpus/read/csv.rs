@@ -178,7 +178,7 @@ impl Places {
     ) -> Result<(), ReadError> {
         let field = |place: usize| utf8(&record[place], &at);
         for &place in &self.text {
-            collector.add(field(place)?, at.clone())?;
+            collector.add_field(field(place)?, at.clone())?;
         }
         if let Some(id) = self.id {
             collector.builder.push_name(field(id)?.trim());

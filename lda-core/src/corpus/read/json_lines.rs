@@ -60,10 +60,10 @@ fn add(
             None | Some(Value::Null) => {}
             Some(Value::Array(parts)) => {
                 for part in parts {
-                    collector.add(&text(part, column, &at)?, at.clone())?;
+                    collector.add_field(&text(part, column, &at)?, at.clone())?;
                 }
             }
-            Some(value) => collector.add(&text(value, column, &at)?, at.clone())?,
+            Some(value) => collector.add_field(&text(value, column, &at)?, at.clone())?,
         }
     }
     if let Some(column) = &columns.id {
@@ -105,6 +105,7 @@ fn text(value: &Value, column: &str, at: &Place) -> Result<String, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::corpus::read::PhraseOptions;
     use crate::corpus::{Corpus, Format};
 
     fn read(lines: &str, text: &[&str]) -> Result<Corpus, String> {
@@ -128,6 +129,31 @@ mod tests {
         // One line that is longer than the sample of the detection, and than a block.
         let long = format!("{{\"text\": \"{}\"}}\n", "tree leaf ".repeat(1 << 15));
         assert_eq!(read(&long, &["text"]).unwrap().num_tokens(), 1 << 16);
+    }
+
+    #[test]
+    fn phrases_do_not_span_fields() {
+        let lines = "{\"title\": \"New\", \"text\": \"York in New York\"}\n";
+        for search in [false, true] {
+            let mut options = ReadOptions::default();
+            options.columns.text = vec!["title".into(), "text".into()];
+            match search {
+                false => options.text.tokenizer.phrases = vec!["new york".into()],
+                true => {
+                    let mut phrases = PhraseOptions::default();
+                    (phrases.min_count, phrases.threshold) = (1, -1.0);
+                    options.text.phrases = Some(phrases);
+                }
+            }
+            let corpus = Corpus::read_from(lines.as_bytes(), "lines", &options).unwrap().0;
+            let words: Vec<&str> = corpus.vocabulary().unwrap().iter().collect();
+            // "in" is a stop word, and may be part of a phrase.
+            let expected: &[&str] = match search {
+                false => &["new", "york", "new_york"],
+                true => &["new", "york_in_new_york"],
+            };
+            assert_eq!(words, expected, "{search}");
+        }
     }
 
     #[test]

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use super::error::{Place, ReadError};
 use super::format::{CorpusFormat, SupportedOptions};
 use super::options::TextOptions;
+#[cfg(feature = "tables")]
+use super::phrases::Item;
 use super::phrases::PhraseFinder;
 use super::scan::{Piece, Scanner, utf8};
 use super::tokenizer::Tokenizer;
@@ -177,7 +179,7 @@ impl TextCollector {
     }
 
     /// Adds the words of a text to the document.
-    pub(super) fn add(&mut self, text: &str, at: Place) -> Result<(), ReadError> {
+    fn add(&mut self, text: &str, at: Place) -> Result<(), ReadError> {
         let Self { builder, tokenizer, finder, .. } = self;
         let mut result = Ok(());
         match finder {
@@ -187,6 +189,19 @@ impl TextCollector {
                 }
             }),
             None => tokenizer.for_each_word_of_part(text, &mut pushing(builder, &mut result)),
+        }
+        result.map_err(|source| ReadError::Build { at, source })
+    }
+
+    /// Adds a text that is not continued by the next one: no phrase spans both.
+    #[cfg(feature = "tables")]
+    pub(super) fn add_field(&mut self, text: &str, at: Place) -> Result<(), ReadError> {
+        self.add(text, at.clone())?;
+        let Self { builder, tokenizer, finder, .. } = self;
+        let mut result = Ok(());
+        match finder {
+            Some(finder) => result = finder.push(Item::Dropped).map_err(BuildError::from),
+            None => tokenizer.end_text(&mut pushing(builder, &mut result)),
         }
         result.map_err(|source| ReadError::Build { at, source })
     }
