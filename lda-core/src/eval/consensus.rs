@@ -181,7 +181,8 @@ fn shared(groups: &[Group], models: usize) -> Vec<SharedTopic> {
     let of = |group: &Group| SharedTopic {
         topic: group.members[0].1,
         support: group.members.len(),
-        overlap: group.overlaps / (models - 1) as f64,
+        // Sums of φ may exceed 1 by rounding.
+        overlap: (group.overlaps / (models - 1) as f64).min(1.0),
     };
     groups.iter().map(of).collect()
 }
