@@ -21,7 +21,7 @@ pub struct Batch<'a> {
     pub answers: &'a [Answer],
 }
 
-/// What JSON has of an answer.
+/// Parts of an answer in JSON.
 #[derive(Debug)]
 pub struct Shown {
     /// Maximum number of topics; `None`: all with tokens.
