@@ -188,7 +188,6 @@ impl WordCounts for Assignments {
 #[cfg(test)]
 mod tests {
     use lda_core::eval::log_joint;
-    use lda_core::prior::Alpha;
     use lda_core::train::{TrainOptions, Trainer};
     use proptest::prelude::*;
 
@@ -233,7 +232,8 @@ mod tests {
             text += &format!("{}\n", tokens.join(" "));
         }
         let found = Assignments::read(text.as_bytes(), &corpus, 5).unwrap();
-        let joint = log_joint(&found, &Alpha::Symmetric(10.0), trainer.priors().1).unwrap();
+        let (alpha, beta) = trainer.priors();
+        let joint = log_joint(&found, &alpha, beta).unwrap();
         assert!((joint.total() - trainer.log_joint().total()).abs() < 1e-9);
     }
 
