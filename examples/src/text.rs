@@ -140,8 +140,8 @@ pub struct TextArgs {
 /// Search for phrases in the texts of a training.
 #[derive(Debug, clap::Args)]
 pub struct PhraseArgs {
-    /// Join words that occur together, such as new_york; the model keeps them for other texts. The measure
-    /// of togetherness is `npmi` or `log-likelihood` [default: npmi]
+    /// Join words that occur together, such as new_york; the model keeps them for other texts. SCORE
+    /// measures their association: `npmi` or `log-likelihood` [default: npmi]
     #[arg(long, value_name = "SCORE", requires = "path", num_args = 0..=1, require_equals = true,
         default_missing_value = "npmi", value_parser = score())]
     pub phrases: Option<String>,

@@ -131,6 +131,17 @@ impl Corpus {
         self.num_tokens
     }
 
+    /// Number of documents without tokens. O(D).
+    pub fn num_empty(&self) -> usize {
+        self.offsets.windows(2).filter(|ends| ends[0] == ends[1]).count()
+    }
+
+    /// Mean number of tokens of the documents that have tokens; 0 without any. O(D).
+    pub fn mean_length(&self) -> f64 {
+        let documents = self.num_documents() - self.num_empty();
+        if documents == 0 { 0.0 } else { self.num_tokens as f64 / documents as f64 }
+    }
+
     /// Number of (word, count) pairs.
     pub fn num_pairs(&self) -> usize {
         self.words.len()
@@ -193,6 +204,11 @@ impl Corpus {
     /// If documents have names and `d` is not below [`num_documents`](Self::num_documents).
     pub fn document_name(&self, d: usize) -> Option<&str> {
         self.names.as_ref().map(|names| names.get(d))
+    }
+
+    /// Whether the original order of the tokens was kept.
+    pub fn has_token_order(&self) -> bool {
+        self.sequence.is_some()
     }
 
     /// Tokens of document `d` in their original order, if it was kept.

@@ -2,8 +2,10 @@
 //!
 //! ```text
 //! manifest        list of the shards, as text:
-//!                   lda-dist documents 1
+//!                   lda-dist documents 2
 //!                   words 6906
+//!                   # documents without tokens
+//!                   empty 0
 //!                   # shard, first document, documents, tokens, fingerprint
 //!                   shard 0 0 429 58431 9d0c1c6f4a5d3b21
 //!                   shard 1 429 431 58502 …
@@ -37,7 +39,7 @@ use crate::storage::{Storage, StorageError};
 
 const MANIFEST: &str = "manifest";
 const WORDS: &str = "words";
-const TITLE: &str = "lda-dist documents 1";
+const TITLE: &str = "lda-dist documents 2";
 const HOSTS: &str = "hosts";
 const HOSTS_TITLE: &str = "lda-dist hosts 1";
 
@@ -99,15 +101,16 @@ struct Part {
 pub struct StoredDocuments<S> {
     storage: Arc<S>,
     words: u32,
+    empty: u64,
     parts: Arc<[Part]>,
     fingerprint: u64,
 }
 
 impl<S> Clone for StoredDocuments<S> {
     fn clone(&self) -> Self {
-        let Self { storage, words, parts, fingerprint } = self;
+        let Self { storage, words, empty, parts, fingerprint } = self;
         let (storage, parts) = (Arc::clone(storage), Arc::clone(parts));
-        Self { storage, words: *words, parts, fingerprint: *fingerprint }
+        Self { storage, words: *words, empty: *empty, parts, fingerprint: *fingerprint }
     }
 }
 
@@ -118,7 +121,8 @@ impl<S> Clone for StoredDocuments<S> {
 /// [`StoredError::Cut`] and [`StoredError::Storage`].
 pub fn store(corpus: &Corpus, shards: u16, storage: &dyn Storage) -> Result<(), StoredError> {
     let firsts = cut(corpus, shards)?;
-    let mut manifest = format!("{TITLE}\nwords {}\n", corpus.num_words());
+    let (words, empty) = (corpus.num_words(), corpus.num_empty());
+    let mut manifest = format!("{TITLE}\nwords {words}\nempty {empty}\n");
     manifest.push_str("# shard, first document, documents, tokens, fingerprint\n");
     let mut hosts = String::new();
     storage.write(WORDS, &bytes(&corpus.select([])))?;
@@ -181,9 +185,9 @@ impl<S: Storage> StoredDocuments<S> {
     /// ```
     pub fn open(storage: S) -> Result<Self, StoredError> {
         let manifest = storage.read(MANIFEST)?;
-        let (words, parts) = parse(&manifest)?;
+        let Manifest { words, empty, parts } = parse(&manifest)?;
         let fingerprint = checksum(&manifest);
-        Ok(Self { storage: Arc::new(storage), words, parts: parts.into(), fingerprint })
+        Ok(Self { storage: Arc::new(storage), words, empty, parts: parts.into(), fingerprint })
     }
 
     /// Number of shards.
@@ -199,6 +203,14 @@ impl<S: Storage> StoredDocuments<S> {
     /// Number of tokens.
     pub fn num_tokens(&self) -> u64 {
         self.parts.iter().map(|part| part.tokens).sum()
+    }
+
+    /// Mean number of tokens of the documents that have tokens; 0 without any.
+    pub fn mean_length(&self) -> f64 {
+        match self.num_documents() - self.empty {
+            0 => 0.0,
+            documents => self.num_tokens() as f64 / documents as f64,
+        }
     }
 
     /// Number of words V.
@@ -268,8 +280,16 @@ impl<S: Storage> Documents for StoredDocuments<S> {
     }
 }
 
-/// Parses the manifest: the number of words, and the entry of each shard.
-fn parse(manifest: &[u8]) -> Result<(u32, Vec<Part>), StoredError> {
+/// Contents of the manifest.
+struct Manifest {
+    words: u32,
+    /// Documents without tokens.
+    empty: u64,
+    parts: Vec<Part>,
+}
+
+/// Parses the manifest.
+fn parse(manifest: &[u8]) -> Result<Manifest, StoredError> {
     let fail = |line: usize, why: &str| StoredError::Line { line: line + 1, why: why.to_owned() };
     let text = std::str::from_utf8(manifest).map_err(|_| fail(0, "not UTF-8 text"))?;
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#'));
@@ -280,6 +300,10 @@ fn parse(manifest: &[u8]) -> Result<(u32, Vec<Part>), StoredError> {
     let (at, line) = lines.next().ok_or_else(|| fail(1, "the file ends here"))?;
     let words = line.strip_prefix("words ").and_then(|words| words.parse().ok());
     let words = words.ok_or_else(|| fail(at, "the number of words is expected"))?;
+    let (at_empty, line) = lines.next().ok_or_else(|| fail(at + 1, "the file ends here"))?;
+    let empty: Option<u64> = line.strip_prefix("empty ").and_then(|empty| empty.parse().ok());
+    let why = "the number of documents without tokens is expected";
+    let empty = empty.ok_or_else(|| fail(at_empty, why))?;
     let (mut parts, mut next) = (Vec::new(), 0);
     for (at, line) in lines {
         let part = shard_line(line, parts.len(), next)
@@ -291,7 +315,11 @@ fn parse(manifest: &[u8]) -> Result<(u32, Vec<Part>), StoredError> {
         let why = format!("{} shards: there are 1 to 65,535", parts.len());
         return Err(fail(1, &why));
     }
-    Ok((words, parts))
+    if empty > next {
+        let why = format!("{empty} documents without tokens, of {next}");
+        return Err(fail(at_empty, &why));
+    }
+    Ok(Manifest { words, empty, parts })
 }
 
 /// Parses `hosts`, and fills in the machines of each shard.
@@ -368,6 +396,16 @@ mod tests {
         let error = stored.read(3).unwrap_err();
         let cause = error.get_ref().downcast_ref::<StoredError>();
         assert!(matches!(cause, Some(StoredError::Other { .. })));
+    }
+
+    #[test]
+    fn the_mean_length_is_of_documents_with_tokens() {
+        let corpus = Corpus::from_tokens([vec![0, 5, 5], vec![], vec![1]]).unwrap();
+        let memory = Memory::default();
+        store(&corpus, 2, &memory).unwrap();
+        let stored = StoredDocuments::open(memory).unwrap();
+        assert_eq!(stored.mean_length(), 2.0);
+        assert_eq!(stored.mean_length(), corpus.mean_length());
     }
 
     #[test]
@@ -495,17 +533,21 @@ mod tests {
             memory.write(MANIFEST, lines.join("\n").as_bytes()).unwrap();
             StoredDocuments::open(memory).unwrap_err().to_string()
         };
-        assert!(refused(0, "documents").starts_with("manifest:1: \"lda-dist documents 1\" is"));
+        assert!(refused(0, "documents").starts_with("manifest:1: \"lda-dist documents 2\" is"));
         assert!(refused(1, "words many").starts_with("manifest:2: the number of words"));
+        assert!(refused(2, "empty").starts_with("manifest:3: the number of documents without"));
+        let more = refused(2, "empty 21");
+        assert!(more.starts_with("manifest:3: 21 documents without tokens, of 20"), "{more}");
         for bad in
             ["", "shard 1 0 7 14 ff", "shard 0 1 7 14 ff", "shard 0 0 0 14 ff", "shard 0 0 7"]
         {
-            assert!(refused(3, bad).starts_with("manifest:4: shard 0 is expected"), "{bad}");
+            assert!(refused(4, bad).starts_with("manifest:5: shard 0 is expected"), "{bad}");
         }
-        assert!(refused(4, "shard 1 9 7 14 ff").starts_with("manifest:5: shard 1"));
-        assert!(refused(4, "shard 1 7 7 14 ff more").starts_with("manifest:5: "));
-        for text in [&b"\xff"[..], b"", b"lda-dist documents 1\n", b"lda-dist documents 1\nwords 3"]
-        {
+        assert!(refused(5, "shard 1 9 7 14 ff").starts_with("manifest:6: shard 1"));
+        assert!(refused(5, "shard 1 7 7 14 ff more").starts_with("manifest:6: "));
+        let title = "lda-dist documents 2\n";
+        let (short, without) = (format!("{title}words 3"), format!("{title}words 3\nempty 0"));
+        for text in [&b"\xff"[..], b"", title.as_bytes(), short.as_bytes(), without.as_bytes()] {
             let memory = Memory::default();
             memory.write(MANIFEST, text).unwrap();
             assert!(StoredDocuments::open(memory).is_err());

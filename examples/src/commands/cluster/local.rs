@@ -35,8 +35,8 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
         return Err(ClusterError::Empty(name));
     }
     let (documents, words) = (corpus.num_documents() as u64, corpus.num_words() as u32);
-    let (tokens, fingerprint) = (corpus.num_tokens(), corpus.fingerprint());
-    let extent = Extent { documents, words, tokens, fingerprint };
+    let (mean_length, fingerprint) = (corpus.mean_length(), corpus.fingerprint());
+    let extent = Extent { documents, words, mean_length, fingerprint };
     let mut setup = args.training.setup(args.shards, extent)?;
     let storage = args.snapshots.as_ref().map(StorageUrl::create).transpose()?;
     let mut stop = None;

@@ -42,7 +42,7 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     let extent = Extent {
         documents: documents.num_documents(),
         words: documents.num_words(),
-        tokens: documents.num_tokens(),
+        mean_length: documents.mean_length(),
         fingerprint: documents.fingerprint(),
     };
     let mut setup = config.training.setup(Some(documents.num_shards()), extent)?;

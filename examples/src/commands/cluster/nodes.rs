@@ -108,7 +108,7 @@ mod tests {
     use crate::commands::cluster::training::{Extent, Training};
 
     fn locate(list: &str, this: u32) -> Result<Grpc, NodesError> {
-        let extent = Extent { documents: 10, words: 10, tokens: 99, fingerprint: 1 };
+        let extent = Extent { documents: 10, words: 10, mean_length: 9.9, fingerprint: 1 };
         let training = Training { workers: 2, ..Training::default() };
         let setup = training.setup(None, extent).unwrap();
         static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);

@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_node_has_a_number() {
-        let extent = Extent { documents: 10, words: 10, tokens: 99, fingerprint: 1 };
+        let extent = Extent { documents: 10, words: 10, mean_length: 9.9, fingerprint: 1 };
         let training = Training { workers: 2, servers: 3, ..Training::default() };
         let setup = training.setup(None, extent).unwrap();
         for id in (0..6).map(NodeId) {

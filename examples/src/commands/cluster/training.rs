@@ -178,8 +178,8 @@ pub struct Extent {
     pub documents: u64,
     /// Number of words.
     pub words: u32,
-    /// Number of tokens.
-    pub tokens: u64,
+    /// Mean number of tokens of the documents that have tokens.
+    pub mean_length: f64,
     /// Fingerprint of the corpus.
     pub fingerprint: u64,
 }
@@ -190,8 +190,7 @@ impl Training {
     /// # Errors
     /// [`SpecError`].
     pub fn setup(&self, shards: Option<u16>, of: Extent) -> Result<Setup, SpecError> {
-        let mean_length = of.tokens as f64 / of.documents as f64;
-        let usual = || TrainOptions::default_alpha(self.topics, mean_length);
+        let usual = || TrainOptions::default_alpha(self.topics, of.mean_length);
         let alpha = self.alpha.map_or_else(usual, Alpha::from);
         let spec = ModelSpec::new(self.topics, of.words, alpha, self.beta, self.seed)?;
         let documents = u16::try_from(of.documents).unwrap_or(u16::MAX);
@@ -239,8 +238,7 @@ mod tests {
 
     #[test]
     fn defaults_depend_on_the_documents() {
-        let of =
-            |documents, words| Extent { documents, words, tokens: 10 * documents, fingerprint: 1 };
+        let of = |documents, words| Extent { documents, words, mean_length: 10.0, fingerprint: 1 };
         let options = |training: &Training, of| training.setup(None, of).unwrap().options;
         let found = options(&Training::default(), of(1000, 500));
         assert_eq!((found.shards, found.partitions, found.rounds), (8, 16, 8));

@@ -6,7 +6,7 @@ use lda_core::Corpus;
 use lda_core::container::FileError;
 use lda_core::corpus::read::read_vocabulary;
 use lda_core::corpus::{ReadError, Vocabulary};
-use lda_core::eval::TopWordsError;
+use lda_core::eval::{CoherenceError, TopWordsError};
 use lda_core::infer::Answer;
 use lda_core::model::TopicModel;
 use lda_examples::documents::{Answered, DocumentsError};
@@ -40,6 +40,9 @@ pub enum ReportError {
     /// The model's words cannot be ranked.
     #[error(transparent)]
     TopWords(#[from] TopWordsError),
+    /// The coherence of the topics cannot be measured.
+    #[error(transparent)]
+    Coherence(#[from] CoherenceError),
     /// A log cannot be read.
     #[error("--log: {0}")]
     Curve(#[from] CurveError),
@@ -92,7 +95,7 @@ pub fn run(args: &Args) -> Result<(), ReportError> {
 
     note(&format!("distances and map of {} topics", model.num_topics()));
     let similar = Similar::new(&model);
-    let coherence = TopicCoherence::new(&model, &documents);
+    let coherence = TopicCoherence::new(&model, &documents)?;
     drop(documents);
 
     let terms = Terms::new(&model, &tokens_of_topics(&answers, model.num_topics()))?;

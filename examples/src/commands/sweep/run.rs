@@ -33,8 +33,7 @@ pub fn run(args: &Args) -> Result<(), SweepError> {
     args.program.start_threads()?;
     let note = |text: &str| args.program.note(text);
     let read = reading::read_in_order(&args.path, &args.reading, None, &mut |text| note(text))?;
-    let is_ordered = read.corpus.num_documents() > 0 && read.corpus.tokens(0).is_some();
-    if !is_ordered {
+    if !read.corpus.has_token_order() {
         note(
             "the documents have no order of tokens: npmi is of whole documents, and c-v is left out",
         );

@@ -3,10 +3,7 @@
 use std::io::{self, Write};
 
 use lda_core::Corpus;
-use lda_core::eval::{
-    Coherence, CoherenceError, CoherenceOptions, Diagnostics, Measure, Ranking, Window, coherence,
-    top_words,
-};
+use lda_core::eval::{Coherence, CoherenceOptions, Diagnostics, Measure, coherence, leading_words};
 use lda_core::model::TopicModel;
 use lda_core::train::Trainer;
 use lda_examples::matrix::write_field;
@@ -36,22 +33,15 @@ impl<'a> TopicDiagnostics<'a> {
     ) -> Result<Self, TrainError> {
         let corpus = trainer.corpus();
         let found = trainer.diagnose(words);
-        let counts = model.counts().expect("a trained model has counts");
-        let lists = top_words(counts, counts.beta(), words, Ranking::Probability)?.into_iter();
-        let words: Vec<Vec<u32>> =
-            lists.map(|list| list.into_iter().map(|word| word.word).collect()).collect();
-        let is_ordered = corpus.num_documents() > 0 && corpus.tokens(0).is_some();
-        let measure = |measure, window| -> Result<Coherence, CoherenceError> {
-            let options = CoherenceOptions { window, ..CoherenceOptions::new(measure) };
-            coherence(corpus, &words, &options)
-        };
+        let words = leading_words(model, words);
+        let measure =
+            |measure| coherence(corpus, &words, &CoherenceOptions::fitting(measure, corpus));
         let mut measures = Vec::new();
-        if is_ordered {
-            measures.push(("c-v", measure(Measure::Cv, None)?));
+        if corpus.has_token_order() {
+            measures.push(("c-v", measure(Measure::Cv)?));
         }
-        let window = (!is_ordered).then_some(Window::Documents);
-        measures.push(("npmi", measure(Measure::Npmi, window)?));
-        measures.push(("u-mass", measure(Measure::UMass, None)?));
+        measures.push(("npmi", measure(Measure::Npmi)?));
+        measures.push(("u-mass", measure(Measure::UMass)?));
         Ok(Self { model, words, found, coherence: measures })
     }
 

@@ -49,8 +49,7 @@ fn builder(corpus: &Corpus) -> CorpusBuilder {
         Some(vocabulary) => CorpusBuilder::new().vocabulary(vocabulary.clone()),
         None => CorpusBuilder::new().num_words(corpus.num_words() as u32),
     };
-    let is_ordered = corpus.num_documents() > 0 && corpus.tokens(0).is_some();
-    if is_ordered { builder.keep_order() } else { builder }
+    if corpus.has_token_order() { builder.keep_order() } else { builder }
 }
 
 fn is_held_out(document: usize, share: f64, seed: u64) -> bool {

@@ -297,7 +297,7 @@ fn report(
         words: corpus.num_words() as u64,
         pairs: corpus.num_pairs() as u64,
         tokens: corpus.num_tokens(),
-        empty_documents: corpus.documents().filter(|row| row.is_empty()).count() as u64,
+        empty_documents: corpus.num_empty() as u64,
         unused_words: corpus.unused_words(),
         unsorted_pairs: repairs.unsorted_pairs,
         repeated_pairs: repairs.repeated_pairs,

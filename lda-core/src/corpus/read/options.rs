@@ -225,8 +225,8 @@ pub enum PhraseScore {
     #[default]
     Npmi,
     /// Log-likelihood ratio G² of the 2 × 2 table of the two words (Dunning 1993), 0 for pairs that are
-    /// rarer than by chance. It grows with the number of occurrences: 10.83 is reached by chance in one
-    /// of 1,000 pairs.
+    /// rarer than by chance. It grows with the number of occurrences. Independent words reach 10.83 with
+    /// a probability of 0.001.
     LogLikelihood,
 }
 

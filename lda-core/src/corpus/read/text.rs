@@ -501,10 +501,15 @@ mod tests {
     }
 
     #[test]
-    fn phrases_of_one_word_are_refused() {
+    fn phrases_that_no_text_has_are_refused() {
         let mut options = plain();
         options.text.tokenizer.phrases = vec!["york".into()];
         let error = parse("a b", &options).unwrap_err().to_string();
         assert!(error.contains("option `phrases` = \"york\": a phrase has two or more"), "{error}");
+        options.text.tokenizer.phrases = vec!["the boeing".into(), "boeing 747".into()];
+        let error = parse("a boeing 747", &options).unwrap_err().to_string();
+        assert!(error.contains("\"boeing 747\": `numbers`, `min_length`"), "{error}");
+        options.text.tokenizer.numbers = true;
+        assert_eq!(documents("a boeing 747", &options), [["a", "boeing_747"]]);
     }
 }

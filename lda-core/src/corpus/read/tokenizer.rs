@@ -40,8 +40,9 @@ impl Tokenizer {
     /// Prepares the stop words and phrases.
     ///
     /// # Errors
-    /// [`ReadError`] of the file of stop words, if there is one; for an invalid pattern of words, a phrase
-    /// of one word, and for rules whose feature is not compiled in.
+    /// [`ReadError`] of the file of stop words, if there is one; for an invalid pattern of words; for a
+    /// phrase of one word, or with a word that another rule drops; and for a rule that needs a feature which
+    /// is not compiled in.
     pub fn new(options: &TokenizerOptions) -> Result<Self, ReadError> {
         let mut options = options.clone();
         let cutter = Cutter::new(&options.words)?;
@@ -64,7 +65,23 @@ impl Tokenizer {
         let phrases: Vec<Phrase> = options.phrases.iter().map(phrase).collect::<Result<_, _>>()?;
         let phrases = (!phrases.is_empty()).then(|| PhraseMatcher::new(&phrases));
         let (word, dropped) = (String::new(), DroppedWords::default());
-        Ok(Self { options, cutter, stop_words, phrases, word, dropped })
+        let mut tokenizer = Self { options, cutter, stop_words, phrases, word, dropped };
+        tokenizer.check_phrases()?;
+        Ok(tokenizer)
+    }
+
+    /// Refuses phrases that no text has, as the other rules drop one of their words.
+    fn check_phrases(&mut self) -> Result<(), ReadError> {
+        let phrases = std::mem::take(&mut self.options.phrases);
+        let is_lost = |phrase: &&String| {
+            phrase.split_whitespace().any(|word| self.admit(word) == Item::Dropped)
+        };
+        let lost = phrases.iter().find(is_lost).map(|phrase| format!("{phrase:?}"));
+        self.options.phrases = phrases;
+        self.dropped = DroppedWords::default();
+        let remedy = "`numbers`, `min_length` or `max_length` drops a word of it; change that rule, or \
+                      leave the phrase out";
+        lost.map_or(Ok(()), |value| Err(ReadError::Option { name: "phrases", value, remedy }))
     }
 
     /// Adds phrases to the rules.

@@ -124,6 +124,13 @@ impl CoherenceOptions {
     pub fn new(measure: Measure) -> Self {
         Self { measure, window: None, counting: Counting::Exact }
     }
+
+    /// The same, but with whole documents as windows if `reference` did not keep the order of its tokens:
+    /// another measure, which the [name](Coherence::name) of the result states.
+    pub fn fitting(measure: Measure, reference: &Corpus) -> Self {
+        let window = (!reference.has_token_order()).then_some(Window::Documents);
+        Self { window, ..Self::new(measure) }
+    }
 }
 
 /// Error of [`coherence()`].

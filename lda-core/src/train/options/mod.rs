@@ -274,8 +274,8 @@ impl TrainOptions {
 
 /// Default values that depend on K and the documents.
 impl TrainOptions {
-    /// α if none is set: its sum ᾱ is an eighth of the mean number of tokens per document, at least 1 and
-    /// at most 50; divided by K for every topic.
+    /// α if none is set: its sum ᾱ is an eighth of the [mean length of
+    /// documents](crate::Corpus::mean_length), at least 1 and at most 50; divided by K for every topic.
     ///
     /// The prior then weighs an eighth of a document. With 50/K (Griffiths & Steyvers 2004, for abstracts)
     /// it outweighs short documents: at K = 50 the largest share of a topic of four words is 9 %, here 80 %
@@ -287,10 +287,10 @@ impl TrainOptions {
     /// | stackoverflow, 4.4 | 764 | 576 | 573 | 576 |
     /// | googlenews, 5.2 | 683 | 161 | 238 | 161 |
     /// | tweet, 5.6 | 317 | 87 | 121 | 87 |
-    /// | snippets, 14 | 939 | 505 | 513 | 519 |
+    /// | snippets, 14 | 939 | 506 | 513 | 519 |
     /// | bbc, 119 | 911 | 847 | 834 | 925 |
-    /// | kos, 136 | 1,689 | 1,609 | 1,657 | 1,872 |
-    /// | ap, 194 | 2,561 | 2,461 | 2,493 | 2,748 |
+    /// | kos, 136 | 1,689 | 1,620 | 1,657 | 1,872 |
+    /// | ap, 194 | 2,561 | 2,452 | 2,493 | 2,748 |
     ///
     /// ```
     /// use lda_core::TrainOptions;

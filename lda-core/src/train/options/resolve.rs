@@ -186,8 +186,7 @@ impl TrainOptions {
         if tokens == 0 {
             return Err(OptionsError::NoTokens);
         }
-        let mean_length = tokens as f64 / corpus.num_documents() as f64;
-        let usual = || Self::default_alpha(self.topics, mean_length);
+        let usual = || Self::default_alpha(self.topics, corpus.mean_length());
         let alpha = self.alpha.clone().unwrap_or_else(usual);
         alpha.check(self.topics as usize)?;
         let limit = u64::from(u32::MAX);
@@ -315,10 +314,10 @@ mod tests {
             let corpus = Corpus::from_tokens(lengths.iter().map(|&n| (0..n).map(|i| i % 7)));
             TrainOptions::new(10).resolve(&corpus.unwrap()).unwrap().alpha
         };
-        // A document without tokens counts.
+        // Documents without tokens, as those that are held out, do not count.
         for (lengths, sum) in [
             (&[4, 6][..], 1.0),
-            (&[20, 0], 1.25),
+            (&[20, 0], 2.5),
             (&[100, 60], 10.0),
             (&[400, 400], 50.0),
             (&[9_000], 50.0),

@@ -6,8 +6,8 @@ use super::SweepError;
 use crate::corpus::Corpus;
 use crate::eval::num_topics::{arun, cao_juan, deveaud};
 use crate::eval::{
-    CoherenceOptions, CompletionOptions, Measure, Phi, Ranking, Window, coherence,
-    held_out_perplexity, top_words,
+    CoherenceOptions, CompletionOptions, Measure, Phi, coherence, held_out_perplexity,
+    leading_words,
 };
 use crate::model::TopicModel;
 use crate::train::report::EpochReport;
@@ -61,25 +61,19 @@ pub(super) fn measure(
         let phi = Phi::from_model(model).expect("beta was checked");
         held_out_perplexity(documents, &phi, model.alpha(), &CompletionOptions::default())
     });
-    let counts = model.counts().expect("a trained model has counts");
-    let lists = top_words(counts, counts.beta(), words, Ranking::Probability);
-    let lists = lists.expect("beta was checked").into_iter();
-    let lists: Vec<Vec<u32>> =
-        lists.map(|list| list.into_iter().map(|word| word.word).collect()).collect();
-    let mean = |measure, window| -> Result<Option<f64>, SweepError> {
-        let options = CoherenceOptions { window, ..CoherenceOptions::new(measure) };
+    let lists = leading_words(model, words);
+    let mean = |measure| -> Result<Option<f64>, SweepError> {
+        let options = CoherenceOptions::fitting(measure, corpus);
         Ok(coherence(corpus, &lists, &options)?.mean())
     };
-    let is_ordered = corpus.num_documents() > 0 && corpus.tokens(0).is_some();
-    let window = (!is_ordered).then_some(Window::Documents);
     Ok(ModelMeasures {
         epochs: last.epoch,
         seconds: last.seconds,
         log_joint_per_token: last.log_joint_per_token(),
         perplexity: perplexity.transpose()?.map(|found| found.perplexity()),
-        c_v: if is_ordered { mean(Measure::Cv, None)? } else { None },
-        npmi: mean(Measure::Npmi, window)?,
-        u_mass: mean(Measure::UMass, None)?,
+        c_v: if corpus.has_token_order() { mean(Measure::Cv)? } else { None },
+        npmi: mean(Measure::Npmi)?,
+        u_mass: mean(Measure::UMass)?,
         exclusivity: mean_of(&exclusivities).filter(|_| model.num_topics() > 1),
         diversity: diagnostics.diversity,
         cao_juan: cao_juan(model),

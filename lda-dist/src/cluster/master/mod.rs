@@ -4,6 +4,7 @@
 //! The state that a restart discards is in [`Rounds`].
 
 mod checkpoint;
+mod ending;
 mod roster;
 mod rounds;
 #[cfg(test)]
@@ -138,21 +139,6 @@ impl Master {
             Step::Finished => false,
             _ => true,
         }
-    }
-
-    /// Ends the run without the acknowledgement of a node that is lost.
-    pub(super) fn finish_without(&mut self, peer: NodeId, port: &mut dyn Port) {
-        if let Step::Finishing(left) = self.step
-            && self.requests.awaits(peer)
-        {
-            self.requests.give_up(port, peer);
-            self.note_finished(left);
-        }
-    }
-
-    /// A node has acknowledged the end of the run, of those that had to.
-    fn note_finished(&mut self, left: u32) {
-        self.step = if left == 1 { Step::Finished } else { Step::Finishing(left - 1) };
     }
 
     /// The oldest open round. Before the first round and after a restart its number is [`JOINING`].
@@ -582,101 +568,9 @@ impl Master {
         self.send_servers(&end, RequestKind::Call, RequestPurpose::End, port);
     }
 
-    /// Ends the run after its last round; first collects the rows, if the run keeps a model.
-    fn end_run(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
-        if !self.setup.collect_model {
-            self.finish(port);
-            return Ok(());
-        }
-        let (topics, words) = (self.setup.spec.topics(), self.setup.spec.words());
-        self.rounds.collected = Some(CollectedCounts::new(topics as usize, words as usize));
-        self.request_slice(0, port)
-    }
-
-    /// Requests the rows of a slice, or ends the run after the last one. The rows must sum to C_k.
-    fn request_slice(&mut self, slice: u16, port: &mut dyn Port) -> Result<(), Failed> {
-        let Some(placement) = &self.placement else { return Ok(()) };
-        if usize::from(slice) == placement.num_slices() {
-            let Rounds { collected, totals, .. } = &self.rounds;
-            if !collected.as_ref().is_some_and(|collected| collected.add_up_to(totals)) {
-                let what = "rows that do not add up to the totals".to_owned();
-                return Err(unexpected(MASTER, what));
-            }
-            self.finish(port);
-            return Ok(());
-        }
-        self.step = Step::Collecting(slice);
-        let server = self.setup.server(placement.server(slice.into()));
-        let rows = self.encode(&Control::Rows { attempt: self.attempt, slice });
-        self.requests.send(port, server, RequestKind::Pull, &rows, RequestPurpose::Rows);
-        Ok(())
-    }
-
-    /// Collects the rows of a slice.
-    fn collect_slice(
-        &mut self,
-        slice: u16,
-        mut rows: &[u8],
-        request: RequestId,
-    ) -> Result<(), Failed> {
-        let malformed = |what: String| unexpected(request.peer, format!("rows: {what}"));
-        let (Some(placement), Some(collected)) = (&self.placement, &mut self.rounds.collected)
-        else {
-            return Ok(());
-        };
-        let (partition, topics) = placement.slice(slice.into(), self.setup.spec.topics());
-        let code = RowCode::new(topics.end - topics.start);
-        let mut row: Vec<(u32, u32)> = Vec::new();
-        for word in placement.words(partition) {
-            code.decode(&mut rows, &mut row).map_err(|error| malformed(error.to_string()))?;
-            collected.add(word, topics.start, &row);
-        }
-        match rows.len() {
-            0 => Ok(()),
-            bytes => Err(malformed(format!("{bytes} bytes after the last row"))),
-        }
-    }
-
-    /// Releases nodes that have to stop. The others wait for them to come back; if the master has
-    /// to stop, the whole run does.
-    fn release_stopping(&mut self, port: &mut dyn Port) {
-        let stopping = std::mem::take(&mut self.roster.stopping);
-        if stopping.contains(&MASTER) {
-            self.stopped = Some(self.kept());
-            if self.step == Step::Waiting {
-                // The transport reports the end to the nodes that are connected.
-                self.step = Step::Finished;
-            } else {
-                self.finish(port);
-            }
-        } else if !stopping.is_empty() {
-            self.step = Step::Waiting;
-            self.clear_requests(port);
-            let finish = self.encode(&self.finish_message(true));
-            for node in stopping {
-                self.roster.ready.remove(&node);
-                self.requests.send(port, node, RequestKind::Push, &finish, RequestPurpose::Leave);
-            }
-        }
-    }
-
-    /// Ends the run at all nodes.
-    fn finish(&mut self, port: &mut dyn Port) {
-        self.step = Step::Finishing(self.num_others());
-        let finish = self.finish_message(self.stopped.is_some());
-        self.send_servers(&finish, RequestKind::Push, RequestPurpose::Finish, port);
-        self.send_workers(&finish, RequestKind::Push, RequestPurpose::Finish, port);
-    }
-
     /// Drops all requests of an attempt, but not the releases of nodes.
     fn clear_requests(&mut self, port: &mut dyn Port) {
         self.requests.clear_but(port, |purpose| *purpose == RequestPurpose::Leave);
-    }
-
-    fn finish_message(&self, stopped: bool) -> Control {
-        let latest = self.checkpoint.latest();
-        let (kept, needed) = (latest.epoch, latest.first_needed());
-        Control::Finish { attempt: self.attempt, kept, needed, stopped }
     }
 
     fn begin_message(&self, round: Round, delta: Vec<(u32, i32)>) -> Control {

@@ -381,7 +381,7 @@ mod tests {
     use crate::commands::cluster::training::{Extent, Training};
 
     fn status() -> Status {
-        let extent = Extent { documents: 10, words: 10, tokens: 99, fingerprint: 1 };
+        let extent = Extent { documents: 10, words: 10, mean_length: 9.9, fingerprint: 1 };
         let training = Training { workers: 2, ..Training::default() };
         let setup = training.setup(None, extent).unwrap();
         Status::new(&setup, NodeName { role: RoleName::Master, index: 0 }, 1000)

@@ -243,7 +243,7 @@ pub struct ResultArgs {
 }
 
 impl ResultArgs {
-    /// Whether topics are measured.
+    /// True if an option asks for measures of the topics.
     pub fn measures_topics(&self) -> bool {
         self.coherence || self.diagnostics.is_some()
     }

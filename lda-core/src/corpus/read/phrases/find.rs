@@ -125,7 +125,7 @@ struct FoundPhrase {
     text: String,
     /// Number of words without its stop words.
     num_words: u32,
-    /// Whether it was joined anywhere: pairs that overlap may have taken all of its words.
+    /// False if other pairs took all of its words.
     is_used: bool,
 }
 
@@ -198,10 +198,11 @@ impl Units<'_> {
 
     /// Replaces pairs by the units that they became, from left to right.
     fn replace(&mut self, joined: &HashMap<Pair, u32>) {
-        let codes = std::mem::take(&mut self.codes);
-        let mut replaced: Vec<u32> = Vec::with_capacity(codes.len());
+        // In place: a pair has more codes than the unit that replaces it.
+        let mut len = 0;
         let mut before = Before::default();
-        for code in codes {
+        for at in 0..self.codes.len() {
+            let code = self.codes[at];
             match self.kind(code) {
                 Kind::Break => before = Before::default(),
                 Kind::StopWord => before.push_stop_word(code),
@@ -210,8 +211,9 @@ impl Units<'_> {
                         before.unit.and_then(|left| joined.get(&(left, code, before.stop_words)));
                     if let Some(&unit) = left {
                         let stop_words = before.stop_words.iter().filter(|&&word| word != NONE);
-                        replaced.truncate(replaced.len() - 1 - stop_words.count());
-                        replaced.push(unit);
+                        len -= 1 + stop_words.count();
+                        self.codes[len] = unit;
+                        len += 1;
                         self.phrases[unit as usize - self.words.len()].is_used = true;
                         // It takes part in no other pair of this pass.
                         before = Before::default();
@@ -220,9 +222,10 @@ impl Units<'_> {
                     before = Before::unit(code);
                 }
             }
-            replaced.push(code);
+            self.codes[len] = code;
+            len += 1;
         }
-        self.codes = replaced;
+        self.codes.truncate(len);
     }
 
     fn kind(&self, code: u32) -> Kind {
