@@ -36,13 +36,21 @@ impl fmt::Display for NodeId {
 /// - **Backpressure.** The bytes that a transport holds for a peer are bounded by
 ///   [`Capabilities::queue_bytes`]. Beyond that, [`send`](Self::send) returns the frame as
 ///   [`Full`](SendError::Full), at once. A peer that does not take its frames delays no other.
-///   After `Full`, [`Writable`](Arrival::Writable) arrives when another attempt can succeed.
+///   After `Full`, [`Writable`](Arrival::Writable) arrives when another attempt can succeed. It may
+///   also arrive needlessly, and another attempt may be `Full` again.
+/// - **Waits end in time.** [`receive`](Self::receive) returns nothing only when its time is up, so
+///   never with [`Wait::Forever`]. Of the other methods only `close` waits, for its time at most.
 /// - **Buffers circulate.** Frames are immutable, so sender and transport may share them. A frame
 ///   that is not needed any more is [released](Self::release), and its buffer is
 ///   [reused](Self::take_buffer) once its bytes are not shared.
 /// - **Closing.** [`close`](Self::close) sends the frames that were taken, until its time is up;
-///   the peers then receive `Down` with [`DisconnectReason::Closed`]. Dropping a transport closes
-///   it without waiting.
+///   the peers then receive `Down` with [`DisconnectReason::Closed`], behind the frames. Dropping a
+///   transport closes it without waiting, and frames that were not sent yet are lost.
+/// - **Ends of connections.** One that ends between two frames is [`DisconnectReason::Closed`], since a
+///   system closes the connections of a process that ends; one that ends inside a frame, or by an
+///   error, is [`DisconnectReason::Broken`].
+/// - **Peers that are gone without a word**, as by a power cut, may stay `Up`: a transport reports
+///   only what its network reports. Endpoints of [`rpc`](crate::rpc) find them by their silence.
 ///
 /// An error concerns one peer, unless it says that the transport itself has failed.
 pub trait Transport: fmt::Debug + Send {
@@ -154,7 +162,7 @@ pub enum Arrival {
         /// The frame.
         frame: Frame,
     },
-    /// A peer whose queue was full takes frames again.
+    /// A peer whose queue was full takes frames again, or may.
     Writable {
         /// The peer.
         peer: NodeId,
@@ -197,7 +205,8 @@ pub struct Capabilities {
     pub reconnects: bool,
     /// Whether the other peers stay connected when one is lost.
     pub survives_loss: bool,
-    /// Whether frames cannot be read or changed between the nodes.
+    /// Whether frames cannot be read or changed between the nodes. If not, frames are sent all the
+    /// same: programs with secrets check it.
     pub encrypted: bool,
 }
 

@@ -1,6 +1,7 @@
 //! The conformance suite detects transports that break the contract, each in one way.
 
 use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::task::Waker;
 use std::time::Duration;
 
@@ -31,6 +32,14 @@ enum Fault {
     HidesLoss,
     /// Drops frames in its queue when it closes.
     ForgetsAtEnd,
+    /// Reports lost peers before their last frames.
+    OvertakesFrames,
+    /// Returns from an unlimited wait when nothing has arrived.
+    ReturnsNothing,
+    /// Waits for space when it sends.
+    Blocks,
+    /// Panics when it closes.
+    Panics,
     /// Takes frames of any length, and for unknown peers.
     TakesAll,
 }
@@ -75,11 +84,17 @@ impl Transport for Broken {
             Fault::Hoards | Fault::ForgetsAtEnd => self.empty_hoard(),
             _ => {}
         }
-        if self.fault == Fault::ForgetsAtEnd && self.count.is_multiple_of(10) {
-            self.hoard.push((to, frame));
-            return Ok(());
+        let is_full = |tried: &Result<(), Unsent>| matches!(tried, Err(unsent) if unsent.error == SendError::Full);
+        let mut tried = self.inner.send(to, frame);
+        while self.fault == Fault::Blocks && is_full(&tried) {
+            std::thread::sleep(Duration::from_millis(1));
+            tried = tried.or_else(|unsent| self.inner.send(to, unsent.frame));
         }
-        match self.inner.send(to, frame) {
+        match tried {
+            Err(unsent) if self.fault == Fault::ForgetsAtEnd && self.hoard.is_empty() => {
+                self.hoard.push((to, unsent.frame));
+                Ok(())
+            }
             Err(unsent) if self.fault == Fault::Hoards && unsent.error == SendError::Full => {
                 self.hoard.push((to, unsent.frame));
                 Ok(())
@@ -94,7 +109,19 @@ impl Transport for Broken {
             return Ok(Some(held));
         }
         self.empty_hoard();
+        if self.fault == Fault::ReturnsNothing && wait == Wait::Forever {
+            return self.inner.receive(Wait::For(Duration::from_millis(1)));
+        }
         let arrival = self.inner.receive(wait)?;
+        if self.fault == Fault::OvertakesFrames {
+            self.held.extend(arrival);
+            while let Some(next) = self.inner.receive(Wait::No)? {
+                self.held.push_back(next);
+            }
+            let is_down = |held: &Arrival| matches!(held, Arrival::Down { .. });
+            let place = self.held.iter().position(is_down).unwrap_or(0);
+            return Ok(self.held.remove(place));
+        }
         let hidden = match &arrival {
             Some(Arrival::Writable { .. }) => self.fault == Fault::HidesWritable,
             Some(Arrival::Woken) => self.fault == Fault::Sleeps,
@@ -126,6 +153,7 @@ impl Transport for Broken {
     }
 
     fn close(&mut self, patience: Duration) {
+        assert!(self.fault != Fault::Panics, "nothing is prepared for the end");
         self.hoard.clear();
         self.inner.close(patience);
     }
@@ -173,6 +201,9 @@ fn every_violation_is_detected() {
         (Fault::Sleeps, Some("a waker wakes")),
         (Fault::HidesLoss, Some("a lost peer does not affect the others")),
         (Fault::ForgetsAtEnd, Some("frames that were taken are sent before the close")),
+        (Fault::OvertakesFrames, Some("frames that were taken are sent before the close")),
+        (Fault::ReturnsNothing, Some("a waker wakes")),
+        (Fault::Panics, Some("frames that were taken are sent before the close")),
         (Fault::TakesAll, Some("frames that cannot be sent are returned")),
     ] {
         let report = conformance::run(&mut Nodes { fault, hub: None }, &effort);
@@ -185,4 +216,32 @@ fn every_violation_is_detected() {
             Some(name) => assert!(failed(name), "{fault:?}:\n{report}"),
         }
     }
+}
+
+/// Its thread and its nodes are left behind, so nothing is checked after it.
+#[test]
+fn a_call_that_does_not_return_ends_the_run() {
+    let effort = Effort { bytes: 8 << 20, patience: Duration::from_secs(1), ..Effort::default() };
+    let report = conformance::run(&mut Nodes { fault: Fault::Blocks, hub: None }, &effort);
+    let outcomes: Vec<&Outcome> = report.checks.iter().map(|check| &check.1).collect();
+    let hangs = outcomes.iter().position(|outcome| matches!(outcome, Outcome::Failed(_)));
+    let hangs = hangs.expect("a check fails");
+    let Outcome::Failed(why) = outcomes[hangs] else { unreachable!() };
+    assert!(why.starts_with("`send` of node ") && why.contains("within 1s"), "{why}");
+    assert!(outcomes[..hangs].iter().all(|outcome| **outcome == Outcome::Passed), "{report}");
+    let after = &outcomes[hangs + 1..];
+    assert!(after.iter().all(|outcome| matches!(outcome, Outcome::NotRun(_))), "{report}");
+    assert!(!report.passed());
+}
+
+#[test]
+fn checks_are_announced_when_they_begin() {
+    static NAMES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let on_check = |name: &str| NAMES.lock().unwrap().push(name.to_owned());
+    let patience = Duration::from_secs(1);
+    let effort = Effort { bytes: 1 << 16, patience, on_check, ..Effort::default() };
+    let report = conformance::run(&mut Nodes { fault: Fault::Blocks, hub: None }, &effort);
+    let run = |outcome: &Outcome| !matches!(outcome, Outcome::NotRun(_));
+    let begun = report.checks.iter().filter(|check| run(&check.1));
+    assert!(begun.map(|check| check.0).eq(NAMES.lock().unwrap().iter()), "{report}");
 }

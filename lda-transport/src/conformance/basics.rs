@@ -1,6 +1,7 @@
 //! Checks of connections, waits, wakers and rejected frames.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::node::{Node, mesh};
@@ -58,10 +59,19 @@ pub fn waking(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, Str
     if !woken(Wait::For(effort.patience))? {
         return Err("a wake before the wait was ignored".to_owned());
     }
-    while woken(Wait::For(MOMENT))? {}
     // During the wait.
+    for wait in [Wait::For(effort.patience), Wait::Forever] {
+        while woken(Wait::For(MOMENT))? {}
+        if !wake_later(&waker, effort.patience, || woken(wait))? {
+            return Err(format!("a wake during {wait:?} was ignored, or the wait ended before it"));
+        }
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Wakes a moment after `wait` has begun. Returns the result of `wait`.
+fn wake_later<R>(waker: &Waker, patience: Duration, wait: impl FnOnce() -> R) -> R {
     let (done, is_done) = channel::<()>();
-    let patience = effort.patience;
     std::thread::scope(|scope| {
         scope.spawn(move || {
             std::thread::sleep(MOMENT);
@@ -74,13 +84,9 @@ pub fn waking(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, Str
                 }
             }
         });
-        let is_woken = woken(Wait::For(patience))?;
+        let result = wait();
         drop(done);
-        if is_woken {
-            Ok(Outcome::Passed)
-        } else {
-            Err("a wake during the wait was ignored".to_owned())
-        }
+        result
     })
 }
 

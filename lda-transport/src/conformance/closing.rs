@@ -1,37 +1,51 @@
 //! Checks of nodes that close, are lost, and rejoin.
 
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
 use super::node::{Node, all_until, mesh};
 use super::{Effort, Outcome, Subject};
 use crate::frame::Frame;
+use crate::split_mix::SplitMix64;
 use crate::transport::{DisconnectReason, NodeId, Transport};
 
-const FRAMES: u32 = 50;
-
-fn frame(number: u32) -> Frame {
-    let mut bytes = number.to_le_bytes().to_vec();
-    bytes.resize(1000, number as u8);
-    Frame::from(bytes)
-}
+/// Time for which a closing node waits for a peer that does not receive yet.
+const DELAY: Duration = Duration::from_millis(50);
 
 /// Sends frames until the queue is full. Returns their number.
-fn fill(node: &mut Node, to: NodeId) -> Result<u32, String> {
-    for number in 0..FRAMES {
-        if node.try_send(to, frame(number))?.is_some() {
-            return Ok(number);
+fn fill(node: &mut Node, to: NodeId) -> Result<u64, String> {
+    let len = node.transport.capabilities().max_frame_len.min(1 << 14);
+    node.fill(to, 0, len, |number| frame(number, len))
+}
+
+fn frame(number: u64, len: usize) -> Frame {
+    SplitMix64::new(number).frame(Vec::new(), len)
+}
+
+/// Receives frames of a peer until its end, and compares them. Returns their number.
+fn receive_to_end(node: &mut Node, peer: NodeId) -> Result<u64, String> {
+    let mut number = 0;
+    loop {
+        node.until("a frame or the end of a peer", |node| {
+            !node.frames.is_empty() || !node.downs.is_empty()
+        })?;
+        // `Down` comes after the frames of its peer.
+        let Some((from, found)) = node.frames.pop_front() else { return Ok(number) };
+        if (from, &found) != (peer, &frame(number, found.len())) {
+            return Err(format!("{found:?} from {from} arrived for frame {number} of {peer}"));
         }
+        number += 1;
     }
-    Ok(FRAMES)
 }
 
 /// Expects this many frames of a peer, then its end.
-fn expect_all(node: &mut Node, peer: NodeId, frames: u32) -> Result<(), String> {
-    for number in 0..frames {
-        let (from, found) = node.frame()?;
-        if (from, &found) != (peer, &frame(number)) {
-            return Err(format!("{found:?} from {from} arrived for frame {number} of {peer}"));
-        }
+fn expect_all(node: &mut Node, peer: NodeId, frames: u64) -> Result<(), String> {
+    let found = receive_to_end(node, peer)?;
+    if found != frames {
+        return Err(format!(
+            "{found} of {frames} frames arrived that {peer} took before it closed"
+        ));
     }
-    node.until("the end of a peer", |node| !node.downs.is_empty())?;
     match &node.downs[..] {
         [(lost, DisconnectReason::Closed)] if *lost == peer => Ok(()),
         other => Err(format!("{other:?} arrived when {peer} closed")),
@@ -45,8 +59,14 @@ pub fn sending_before_close(subject: &mut dyn Subject, effort: &Effort) -> Resul
     let sent = fill(&mut first, NodeId(1))?;
     // The closing node does not receive these any more, which must not affect its own frames.
     fill(&mut second, NodeId(0))?;
+    let (begins, begun) = channel();
     std::thread::scope(|scope| {
-        let end = scope.spawn(|| expect_all(&mut second, NodeId(0), sent));
+        let end = scope.spawn(move || {
+            let _ = begun.recv();
+            std::thread::sleep(DELAY);
+            expect_all(&mut second, NodeId(0), sent)
+        });
+        let _ = begins.send(());
         first.transport.close(effort.patience);
         end.join().map_err(|_| "a node panicked".to_owned())?
     })?;
@@ -58,14 +78,20 @@ pub fn loss(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcome, Strin
     if !nodes[0].transport.capabilities().survives_loss {
         return Ok(Outcome::Skipped("survives_loss"));
     }
+    let sent = fill(&mut nodes[1], NodeId(0))?;
     drop(nodes.remove(1));
+    // Frames that had not been sent are lost, and none before them.
+    let arrived = receive_to_end(&mut nodes[0], NodeId(1))?;
+    if arrived > sent {
+        return Err(format!("{arrived} frames arrived of the {sent} that were taken"));
+    }
     for (of, to) in [(0, 1), (1, 0)] {
         let lost = |node: &Node| node.downs.iter().any(|(peer, _)| *peer == NodeId(1));
         nodes[of].until("the end of a peer", lost)?;
         let peer = nodes[to].id();
-        nodes[of].send(peer, frame(of as u32))?;
+        nodes[of].send(peer, frame(of as u64, 1))?;
         let (from, found) = nodes[to].frame()?;
-        if (from, found) != (nodes[of].id(), frame(of as u32)) {
+        if (from, found) != (nodes[of].id(), frame(of as u64, 1)) {
             return Err("the loss of a peer changed a frame between others".to_owned());
         }
     }

@@ -18,27 +18,15 @@ pub fn backpressure(subject: &mut dyn Subject, effort: &Effort) -> Result<Outcom
         let stalled = nodes.pop().expect("two");
         (nodes.pop().expect("one"), stalled, third)
     };
-    let capabilities = sender.transport.capabilities();
-    let len = capabilities.max_frame_len.min(1 << 14);
-    let most = capabilities.queue_bytes + len;
+    let len = sender.transport.capabilities().max_frame_len.min(1 << 14);
     let frame = |number: u64| SplitMix64::new(effort.seed ^ number).frame(Vec::new(), len);
-    let mut taken = 0u64;
+    let mut taken = 0;
     loop {
-        if sender.try_send(stalled.id(), frame(taken))?.is_none() {
-            taken += 1;
-            if taken * len as u64 > most as u64 {
-                return Err(format!(
-                    "{taken} frames of {len} bytes were taken for a node that does not receive, \
-                     which is more than {} bytes",
-                    capabilities.queue_bytes
-                ));
-            }
-        } else {
-            sender.writable.clear();
-            sender.step(Wait::For(SETTLED))?;
-            if sender.writable.is_empty() {
-                break;
-            }
+        taken = sender.fill(stalled.id(), taken, len, frame)?;
+        sender.writable.clear();
+        sender.step(Wait::For(SETTLED))?;
+        if sender.writable.is_empty() {
+            break;
         }
     }
     // Other peers are not affected, in either direction.

@@ -4,7 +4,7 @@
 //! [`Report`]: the checks that passed, those that failed with the reason, and those that were
 //! skipped because the transport does not claim the property. If all pass, [endpoints](crate::rpc)
 //! over the transport are checked too. Speed is not checked, but every wait has to end within
-//! [`Effort::patience`].
+//! [`Effort::patience`]: a call that does not return fails its check, and ends the run.
 //!
 //! ```
 //! use lda_transport::conformance::{self, Effort, Subject};
@@ -38,6 +38,7 @@ mod member;
 mod node;
 mod requests;
 mod traffic;
+mod watchdog;
 
 use std::fmt;
 use std::time::Duration;
@@ -68,13 +69,21 @@ pub struct Effort {
     pub seed: u64,
     /// Longest wait for anything.
     pub patience: Duration,
+    /// Called with the name of each check when it begins.
+    pub on_check: fn(&str),
 }
 
 impl Default for Effort {
-    /// 64 MiB in frames of up to 4 MiB; waits of up to 30 s.
+    /// 64 MiB in frames of up to 4 MiB; waits of up to 30 s; names of checks go to standard error.
     fn default() -> Self {
-        Self { bytes: 64 << 20, max_frame_len: 4 << 20, seed: 0, patience: Duration::from_secs(30) }
+        let patience = Duration::from_secs(30);
+        Self { bytes: 64 << 20, max_frame_len: 4 << 20, seed: 0, patience, on_check: print }
     }
+}
+
+#[expect(clippy::print_stderr, reason = "shows the check that runs, and is captured by tests")]
+fn print(check: &str) {
+    eprintln!("conformance: {check}");
 }
 
 /// Results of all checks.
@@ -86,6 +95,7 @@ pub struct Report {
 
 /// Result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// The transport keeps the promise.
     Passed,
@@ -93,12 +103,15 @@ pub enum Outcome {
     Skipped(&'static str),
     /// The transport breaks the promise; contains the difference.
     Failed(String),
+    /// The check was not run, for this reason.
+    NotRun(&'static str),
 }
 
 impl Report {
-    /// Whether no check failed.
+    /// Whether all checks passed, but for those that were skipped.
     pub fn passed(&self) -> bool {
-        self.checks.iter().all(|(_, outcome)| !matches!(outcome, Outcome::Failed(_)))
+        let passed = |outcome: &Outcome| matches!(outcome, Outcome::Passed | Outcome::Skipped(_));
+        self.checks.iter().all(|(_, outcome)| passed(outcome))
     }
 }
 
@@ -109,6 +122,7 @@ impl fmt::Display for Report {
                 Outcome::Passed => writeln!(f, "{name}: passed")?,
                 Outcome::Skipped(lack) => writeln!(f, "{name}: skipped: not claimed: {lack}")?,
                 Outcome::Failed(reason) => writeln!(f, "{name}: FAILED: {reason}")?,
+                Outcome::NotRun(why) => writeln!(f, "{name}: not run: {why}")?,
             }
         }
         Ok(())
@@ -140,16 +154,27 @@ const REQUESTS: &[(&str, Check)] = &[
     ("one to seventeen nodes run collective operations", collectives::all_sizes),
 ];
 
-/// Runs all checks.
+/// Runs all checks, each on a thread of its own. Nodes are created on the thread of the caller.
 pub fn run(subject: &mut dyn Subject, effort: &Effort) -> Report {
-    let mut of = |check: Check| check(subject, effort).unwrap_or_else(Outcome::Failed);
-    let checks = CHECKS.map(|(name, check)| (name, of(check)));
-    let mut report = Report { checks: checks.to_vec() };
+    let mut report = Report { checks: Vec::new() };
+    let mut hangs = false;
+    let mut run = |(name, check): (&'static str, Check)| {
+        if hangs {
+            return Outcome::NotRun("a check above does not end");
+        }
+        (effort.on_check)(name);
+        let end = watchdog::run(subject, effort, check);
+        hangs = end.hangs;
+        end.outcome
+    };
+    for check in CHECKS {
+        report.checks.push((check.0, run(check)));
+    }
     // An endpoint may wait forever over a transport that breaks the contract.
     let sound = report.passed();
-    let lack = || Outcome::Skipped("the contract above");
-    for &(name, check) in REQUESTS {
-        report.checks.push((name, if sound { of(check) } else { lack() }));
+    for &check in REQUESTS {
+        let lack = Outcome::NotRun("the transport breaks the contract");
+        report.checks.push((check.0, if sound { run(check) } else { lack }));
     }
     report
 }

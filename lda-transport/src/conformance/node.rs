@@ -139,6 +139,28 @@ impl Node {
         }
     }
 
+    /// Sends frames of `len` bytes, the first with number `next`, until the queue is full. Returns the
+    /// number of the first that was not taken. The peer must have received none before `next`.
+    pub fn fill(
+        &mut self,
+        to: NodeId,
+        mut next: u64,
+        len: usize,
+        frame: impl Fn(u64) -> Frame,
+    ) -> Result<u64, String> {
+        let queue_bytes = self.transport.capabilities().queue_bytes;
+        while self.try_send(to, frame(next))?.is_none() {
+            next += 1;
+            if next.saturating_mul(len as u64) > (queue_bytes + len) as u64 {
+                return Err(format!(
+                    "{next} frames of {len} bytes were taken for a node that does not receive, \
+                     which is more than {queue_bytes} bytes"
+                ));
+            }
+        }
+        Ok(next)
+    }
+
     /// Sends a frame. Returns it if there is no space.
     pub fn try_send(&mut self, to: NodeId, frame: Frame) -> Result<Option<Frame>, String> {
         match self.transport.send(to, frame) {
