@@ -59,6 +59,7 @@
 //! | `normalization` | off | normalises texts to the normal form C of Unicode |
 //! | `tables` | off | reads the texts of CSV, TSV and JSON lines files |
 //! | `mmap` | off | memory-maps models, shared between processes |
+//! | `conformance` | off | a suite that checks a sampler of one's own: [`sampler`] |
 //! | `tracing` | off | spans for subscribers of `tracing`: `epoch` (INFO; fields `epoch`, `sampler`) and within it `pass` (DEBUG; `name`, `set`, `round`), target `lda_core` |
 //!
 //! # Stability

@@ -53,9 +53,19 @@
 //!   follow from the assignments and the streams, or a resumed run differs. All blocks of a pass
 //!   end before the next pass begins.
 //! * [`discrete`](crate::discrete) has alias tables.
+#![cfg_attr(
+    feature = "conformance",
+    doc = "* The [conformance suite](conformance) checks this contract, and the law by enumeration."
+)]
+#![cfg_attr(
+    not(feature = "conformance"),
+    doc = "* The conformance suite (feature `conformance`) checks this contract, and the law by enumeration."
+)]
 
 mod alias;
 mod block;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod dense_row;
 mod draw;
 mod exact;

@@ -105,7 +105,8 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
     /// thread count.
     ///
     /// The sampler in `options` is replaced by a [custom](crate::train::SamplerOptions::Custom)
-    /// one, unless it is one already; the first epoch of an exclusion is kept. A [memory
+    /// one, unless it is one already; the first epoch of an exclusion is kept, and there are no
+    /// Metropolis-Hastings steps unless such options set them. A [memory
     /// limit](TrainOptions::memory_limit) does not count memory that the sampler itself allocates.
     /// `examples/polya_urn` is such a sampler.
     ///

@@ -9,6 +9,7 @@
 //! | [`drivers`] | do three hosts that share nothing get the same bits for the same block? |
 //! | [`counts`] | do counts always equal a recount? |
 //! | [`reproducible`] | same options, same bits, whatever the machine is busy with? |
+//! | [`conformance`] | does the suite for other samplers accept these, and find mistakes? |
 //! | [`options`] | do options beside the samplers do what they say, and are the others refused? |
 //! | [`curves`] | does training arrive where it should? |
 //!
@@ -20,6 +21,7 @@
 
 #[path = "../common/mod.rs"]
 mod common;
+mod conformance;
 mod corpora;
 mod counts;
 mod curves;
