@@ -419,6 +419,16 @@ fn a_damaged_checkpoint_is_said_and_the_run_goes_on_from_the_one_before() {
     let mut bytes = fs::read(&damaged).unwrap();
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&damaged, bytes).unwrap();
+    // The model of the checkpoint before.
+    let (config, out) = (scratch.file("run.toml"), scratch.file("model.lda"));
+    let (config, out) = (config.to_str().unwrap(), out.to_str().unwrap());
+    let written = program(&["model", "--config", config, "--out", out]);
+    let said = String::from_utf8(written.stderr).unwrap();
+    assert!(written.status.success(), "{said}");
+    assert!(said.contains(&format!("{}: it is damaged", file(epoch))), "{said}");
+    assert!(said.contains(&format!("the model of epoch {before}")), "{said}");
+    assert!(is_that_of_one_process(&scratch, before));
+
     let said = start(300);
     let note = format!(
         "cannot read the checkpoint of epoch {epoch}, so the run goes on from that of epoch {before}: \

@@ -185,17 +185,45 @@ fn pyldavis_json_contains_the_documents() {
         let rows = rows.as_array().unwrap().iter().flat_map(|row| row.as_array().unwrap());
         rows.map(|x| x.as_f64().unwrap()).collect::<Vec<_>>()
     };
-    assert_near(numbers(&vis["phi"]), &all_phi(&scratch.model("m.lda")));
+    assert_near(numbers(&vis["topic_term_dists"]), &all_phi(&scratch.model("m.lda")));
     let infer = scratch.run("infer", "m.lda more.txt --seed 3 --out theta.npy");
     assert!(infer.status.success());
     let theta = array(&scratch.bytes("theta.npy")).1.into_iter().map(f64::from_le_bytes);
-    assert_eq!(numbers(&vis["theta"]), theta.collect::<Vec<_>>());
-    assert_eq!(vis["doc.length"], serde_json::json!([4, 3, 3, 1, 0]));
+    assert_eq!(numbers(&vis["doc_topic_dists"]), theta.collect::<Vec<_>>());
+    assert_eq!(vis["doc_lengths"], serde_json::json!([4, 3, 3, 1, 0]));
     assert_eq!(
         vis["vocab"],
         serde_json::json!(["tree", "leaf", "root", "sea", "wave", "\u{e9}t\u{e9}"])
     );
-    assert_eq!(vis["term.frequency"], serde_json::json!([4, 2, 1, 2, 1, 1]));
+    assert_eq!(vis["term_frequency"], serde_json::json!([4, 2, 1, 2, 1, 1]));
+}
+
+/// pyLDAvis reads the JSON. `LDA_PYLDAVIS_PYTHON` is a Python with it.
+#[test]
+#[ignore = "needs pyLDAvis; .ci/extended runs it"]
+fn pyldavis_prepares_the_json() {
+    const PREPARE: &str = "\
+import json, sys, pyLDAvis
+with open(sys.argv[1], encoding='utf-8') as file:
+    page = pyLDAvis.prepare(**json.load(file))
+print(len(page.topic_coordinates), page.topic_coordinates['Freq'].sum())
+";
+    let python = std::env::var("LDA_PYLDAVIS_PYTHON").expect("a Python with pyLDAvis");
+    let scratch = Scratch::new("prepare");
+    // With a document of unknown words; and without most of the model's words.
+    for documents in [format!("{DOCUMENTS}stone\n"), "tree leaf\n".to_owned()] {
+        fs::write(scratch.path("more.txt"), documents).unwrap();
+        scratch.convert("m.lda more.txt --out vis.json");
+        let mut command = Command::new(&python);
+        let prepared =
+            command.args(["-c", PREPARE]).arg(scratch.path("vis.json")).output().unwrap();
+        let said = String::from_utf8_lossy(&prepared.stderr);
+        assert!(prepared.status.success(), "{said}");
+        let printed = String::from_utf8(prepared.stdout).unwrap();
+        let (topics, percent) = printed.trim().split_once(' ').unwrap();
+        assert_eq!(topics, "3");
+        assert!((percent.parse::<f64>().unwrap() - 100.0).abs() < 1e-6, "{percent}");
+    }
 }
 
 #[test]
@@ -335,6 +363,9 @@ fn snapshots_become_models() {
             "name the documents of the run after it",
         );
     }
+    fs::create_dir(scratch.path("parts")).unwrap();
+    fs::write(scratch.path("parts/latest"), "lda-dist snapshot 2\n").unwrap();
+    scratch.fail("parts --out c.lda", 1, "`lda cluster model --config FILE");
     scratch.convert("kept docs.txt --out vis.json");
     fs::write(scratch.path("other.txt"), "tree leaf\n").unwrap();
     scratch.fail("kept other.txt --out c.lda", 1, "the snapshot is of another corpus");

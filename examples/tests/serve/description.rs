@@ -59,20 +59,24 @@ fn conform(schema: &'static Value, value: &Value) -> Result<(), String> {
     let schema = resolve(schema);
     if let Some(choices) = schema["oneOf"].as_array() {
         let fitting = choices.iter().filter(|choice| conform(choice, value).is_ok()).count();
-        return if fitting == 1 {
-            Ok(())
-        } else {
-            Err(format!("{value} is {fitting} of {schema}"))
-        };
+        if fitting != 1 {
+            return Err(format!("{value} is {fitting} of {schema}"));
+        }
     }
-    let is = match schema["type"].as_str().unwrap() {
+    let is_of = |name: &Value| match name.as_str().unwrap() {
         "object" => value.is_object(),
         "array" => value.is_array(),
         "string" => value.is_string(),
-        "integer" => value.is_u64() || value.is_i64(),
+        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
         "number" => value.is_number(),
         "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
         other => panic!("{other}"),
+    };
+    let is = match &schema["type"] {
+        Value::Null => true,
+        Value::Array(names) => names.iter().any(is_of),
+        name => is_of(name),
     };
     let number = value.as_f64();
     let above = number.zip(schema["maximum"].as_f64()).is_some_and(|(x, most)| x > most);
@@ -80,7 +84,11 @@ fn conform(schema: &'static Value, value: &Value) -> Result<(), String> {
     if !is || above || below {
         return Err(format!("{value} is not {schema}"));
     }
-    for item in value.as_array().into_iter().flatten() {
+    let items = value.as_array().map_or(&[][..], Vec::as_slice);
+    if schema["maxItems"].as_u64().is_some_and(|most| items.len() as u64 > most) {
+        return Err(format!("more items than {schema}"));
+    }
+    for item in items.iter().filter(|_| !schema["items"].is_null()) {
         conform(&schema["items"], item)?;
     }
     for (name, member) in value.as_object().into_iter().flatten() {
@@ -116,6 +124,60 @@ fn the_check_finds_violations() {
         ("[{", "[1,{"),
     ] {
         assert!(!valid(&right.replace(from, to)), "{from} by {to}");
+    }
+}
+
+/// A request is accepted if and only if the description allows it.
+#[test]
+fn requests_are_those_of_the_description() {
+    let scratch = Scratch::new("requests");
+    let server = Server::start(&scratch, "--max-documents 3");
+    let served = server.get("/openapi.json").json();
+    let limits = &served["components"]["schemas"]["InferRequest"]["properties"]["documents"];
+    assert_eq!(limits["maxItems"], 3);
+    let document = [
+        (r#"{}"#, false),
+        (r#"{"text":"tree"}"#, true),
+        (r#"{"words":["tree"]}"#, true),
+        (r#"{"ids":[0,4294967295]}"#, true),
+        (r#"{"ids":[-1]}"#, false),
+        (r#"{"ids":[1.0]}"#, true),
+        (r#"{"ids":[1.5]}"#, false),
+        (r#"{"ids":[4294967296]}"#, false),
+        (r#"{"text":"tree","ids":null}"#, true),
+        (r#"{"text":null,"ids":null}"#, false),
+        (r#"{"text":"tree","words":[]}"#, false),
+        (r#"{"text":["tree"]}"#, false),
+        (r#"{"text":"tree","more":1}"#, false),
+    ];
+    let own = [
+        (r#"{"documents":[]}"#.to_owned(), true),
+        (r#"{"documents":[],"text":"tree"}"#.to_owned(), false),
+        (r#"{"documents":[],"text":null}"#.to_owned(), true),
+        (r#"{"text":"tree","top":null}"#.to_owned(), true),
+        (r#"{"text":"tree","top":0}"#.to_owned(), false),
+        (r#"{"text":"tree","top":1}"#.to_owned(), true),
+        (r#"{"text":"tree","top":2.0}"#.to_owned(), true),
+    ];
+    let alone = document.map(|(body, fits)| (body.to_owned(), fits));
+    let batch = document.map(|(body, fits)| (format!(r#"{{"documents":[{body}]}}"#), fits));
+    let schema = &DESCRIPTION["components"]["schemas"]["InferRequest"];
+    for (body, fits) in alone.into_iter().chain(batch).chain(own) {
+        let body = serde_json::from_str(&body).unwrap();
+        let described = conform(schema, &body);
+        assert_eq!(described.is_ok(), fits, "{body}: {described:?}");
+        let reply = server.post("/infer", &body);
+        assert_eq!(reply.status == 200, fits, "{body}: {}", reply.status);
+    }
+    let similar = document.map(|(body, fits)| {
+        (format!(r#"{{"document":{body},"documents":[{{"ids":[1]}}],"limit":null}}"#), fits)
+    });
+    let schema = &DESCRIPTION["components"]["schemas"]["SimilarRequest"];
+    for (body, fits) in similar {
+        let body = serde_json::from_str(&body).unwrap();
+        let described = conform(schema, &body);
+        assert_eq!(described.is_ok(), fits, "{body}: {described:?}");
+        assert_eq!(server.post("/similar", &body).status == 200, fits, "{body}");
     }
 }
 

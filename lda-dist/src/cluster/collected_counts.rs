@@ -27,9 +27,17 @@ impl CollectedCounts {
         }
     }
 
-    /// Sorts every row by topic, after parts of rows were added out of order.
-    pub(crate) fn sort(&mut self) {
-        self.rows.iter_mut().for_each(|row| row.sort_unstable());
+    /// Sorts every row by topic and adds up the counts of each, after parts of rows were added out of
+    /// order.
+    pub(crate) fn merge(&mut self) {
+        for row in &mut self.rows {
+            row.sort_unstable();
+            row.dedup_by(|next, kept| {
+                let is_same = next.0 == kept.0;
+                kept.1 += if is_same { next.1 } else { 0 };
+                is_same
+            });
+        }
     }
 
     /// Whether the sums by topic are C_k.

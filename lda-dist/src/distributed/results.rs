@@ -43,7 +43,7 @@ fn collect<T: TopicIndex>(
         }
     }
     // Slices of a hot word lie on several servers.
-    counts.sort();
+    counts.merge();
     let adds_up = |node: &Role<T, Borrowed<'_>>| match node {
         Role::Master(master) => counts.add_up_to(master.totals()),
         _ => true,

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::Mutex;
 
-use lda_dist::cluster::{CheckpointError, run_local};
-use lda_dist::snapshot::{LATEST, Latest, SnapshotId, decode, decode_latest};
+use lda_dist::cluster::{CheckpointError, SavedCounts, run_local};
+use lda_dist::config::Hybrid;
+use lda_dist::snapshot::{LATEST, Latest, SnapshotId, decode, decode_latest, encode_latest};
 use lda_dist::storage::{Memory, Storage, StorageError};
 use lda_transport::sim::{Chaos, FaultWindow};
 
@@ -186,4 +187,60 @@ fn a_run_does_not_go_back_to_its_beginning() {
     let first = (0..5).find_map(failed).unwrap().to_string();
     assert!(first.contains("snapshot topics-00000002-00001"), "{first}");
     assert!(!is_finished(&world));
+}
+
+/// C_w of a checkpoint, with the fallback and the errors.
+#[test]
+fn a_checkpoint_has_the_counts_of_its_epoch() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    let hybrid = Hybrid { short_length: 12, mh_steps: 2 };
+    for hybrid in [Hybrid::default(), hybrid] {
+        let setup = |epochs: u32| {
+            let mut setup = spec(&corpus, 2).epochs(epochs);
+            setup.options.hybrid = hybrid;
+            setup
+        };
+        let collected = |epochs: u32| {
+            let memory = Arc::new(Memory::default());
+            let storage = Arc::clone(&memory) as Arc<dyn Storage>;
+            let nodes = run_local::<u16, _>(&setup(epochs), &stored, Some(&storage), None, |_| {});
+            let nodes = nodes.unwrap();
+            let master = nodes.iter().find_map(|role| match role {
+                Role::Master(master) => master.counts().cloned(),
+                _ => None,
+            });
+            (master.unwrap(), memory)
+        };
+        let (four, storage) = collected(4);
+        // Other workers and rounds of the same run.
+        let setup = setup(100).workers(3);
+        let read = || SavedCounts::read(&setup, &stored, &*storage);
+        let saved = read().unwrap();
+        // A slow worker leaves out a checkpoint.
+        if saved.epoch == 4 {
+            assert!(saved.counts == four && saved.damaged.is_none());
+        } else {
+            assert!(saved.epoch == 2 && saved.counts == collected(2).0);
+        }
+        let id = |epoch| SnapshotId { run: setup.run(), epoch, shard: 3 };
+        let recorded = encode_latest(setup.run(), Latest { epoch: 4, before: 2 });
+        storage.write(LATEST, recorded.as_bytes()).unwrap();
+        storage.write(&id(4).name(), b"damaged").unwrap();
+        if storage.has(&id(2).name()).unwrap() {
+            let saved = read().unwrap();
+            assert_eq!(saved.epoch, 2);
+            assert!(saved.counts == collected(2).0);
+            let damaged = saved.damaged.unwrap().to_string();
+            assert!(damaged.contains(&id(4).name()), "{damaged}");
+        }
+        storage.remove(&id(2).name()).unwrap();
+        let refused =
+            |setup: &Setup| SavedCounts::read(setup, &stored, &*storage).unwrap_err().to_string();
+        assert!(refused(&setup).contains(&id(2).name()), "{}", refused(&setup));
+        let other = setup.clone().spec(ModelSpec::new(80, 60, 0.2.into(), BETA, 3).unwrap());
+        assert!(refused(&other).contains("belongs to run"), "{}", refused(&other));
+        storage.remove(LATEST).unwrap();
+        assert!(refused(&setup).contains("it does not exist"), "{}", refused(&setup));
+    }
 }

@@ -19,6 +19,7 @@ Examples:
   lda cluster local docword.txt.gz --workers 4 --servers 2      the same topics for any number of workers
   lda cluster cut docword.txt.gz --shards 8 --out nips          shards in a directory that all nodes see
   lda cluster node --config nips.toml --role worker --index 0   one node of a run over a network
+  lda cluster model --config nips.toml --out nips.lda           the model of its last checkpoint
 
 Progress and errors go to standard error. The signals TERM and INT stop a node, and `local` with
 --snapshots, after the current epoch and its checkpoint; a second signal stops it at once.
@@ -43,6 +44,8 @@ pub enum Command {
     Cut(Box<Cut>),
     /// Run one node of a run that a file configures
     Node(Node),
+    /// Write the model of the last checkpoint of a run that a file configures
+    Model(Model),
 }
 
 /// Options of `lda cluster local`.
@@ -133,6 +136,22 @@ pub struct Node {
     /// Address of an HTTP status page of this node, with /metrics for Prometheus
     #[arg(long, value_name = "HOST:PORT")]
     pub status: Option<String>,
+
+    /// Threads and progress.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+}
+
+/// Options of `lda cluster model`.
+#[derive(Debug, clap::Args)]
+pub struct Model {
+    /// Configuration of the run, with its documents, topics, priors, seed and [snapshots]. The run may go
+    /// on meanwhile
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Write the model to this file
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
 
     /// Threads and progress.
     #[command(flatten)]

@@ -18,6 +18,7 @@ mod incarnation;
 mod local;
 mod log;
 mod loss_notes;
+mod model;
 mod monitor;
 mod node;
 mod nodes;
@@ -44,6 +45,7 @@ pub fn execute(args: &Args) -> ExitCode {
         Command::Local(args) => local::run(args),
         Command::Cut(args) => cut::run(args),
         Command::Node(args) => node::run(args),
+        Command::Model(args) => model::run(args),
     };
     program::end(run, ClusterError::status)
 }

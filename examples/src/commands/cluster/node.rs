@@ -39,13 +39,7 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     let config = Config::read(&args.config)?;
     let place = |error| ClusterError::Stored { place: config.documents.to_string(), error };
     let documents = StoredDocuments::open(config.documents.open()?).map_err(place)?;
-    let extent = Extent {
-        documents: documents.num_documents(),
-        words: documents.num_words(),
-        mean_length: documents.mean_length(),
-        fingerprint: documents.fingerprint(),
-    };
-    let mut setup = config.training.setup(Some(documents.num_shards()), extent)?;
+    let mut setup = config.training.setup(Some(documents.num_shards()), Extent::of(&documents))?;
     setup.checkpoint_every = config.snapshots.as_ref().map_or(0, |snapshots| snapshots.every);
     let divided = |error| RunError::from(Failed::from(error));
     setup.check().map_err(divided)?;

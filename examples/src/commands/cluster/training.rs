@@ -8,8 +8,10 @@ use lda_core::prior::Alpha;
 use lda_dist::cluster::Setup;
 use lda_dist::config::{Hybrid, MAX_PASSES, MAX_STEPS, Options, Routing};
 use lda_dist::division::{DEFAULT_SHARDS, Division};
+use lda_dist::documents::StoredDocuments;
 use lda_dist::placement::Partitioner;
 use lda_dist::spec::{ModelSpec, SpecError};
+use lda_dist::storage::Storage;
 use serde::Deserialize;
 
 /// Model, number of nodes, and division of the work.
@@ -182,6 +184,18 @@ pub struct Extent {
     pub mean_length: f64,
     /// Fingerprint of the corpus.
     pub fingerprint: u64,
+}
+
+impl Extent {
+    /// The sizes of stored documents.
+    pub fn of<S: Storage>(documents: &StoredDocuments<S>) -> Self {
+        Self {
+            documents: documents.num_documents(),
+            words: documents.num_words(),
+            mean_length: documents.mean_length(),
+            fingerprint: documents.fingerprint(),
+        }
+    }
 }
 
 impl Training {

@@ -66,7 +66,7 @@ pub enum Form {
     Csv,
     /// Sparse counts as MatrixMarket text
     Mtx,
-    /// JSON for pyLDAvis: phi, theta, doc.length, vocab and term.frequency
+    /// JSON with the arguments of `pyLDAvis.prepare`
     Pyldavis,
     /// Counts, alpha and vocabulary for gensim, in three files whose names begin with --out
     Gensim,

@@ -57,6 +57,9 @@ pub enum ImportError {
         path = .0.display()
     )]
     NoDocuments(PathBuf),
+    /// The snapshots are those of `lda cluster`.
+    #[error("{path}: these are checkpoints of `lda cluster`, which have no priors and no words: write their model by `lda cluster model --config FILE --out MODEL`", path = .0.display())]
+    Cluster(PathBuf),
     /// The documents of a snapshot cannot be read.
     #[error(transparent)]
     Documents(#[from] ReadingError),
@@ -101,6 +104,8 @@ pub fn import(args: &Args) -> Result<Imported, ImportError> {
     let path = &args.model;
     let program = match args.from {
         Some(program) => program,
+        // A record of `lda cluster`; `lda train` writes none.
+        None if path.join("latest").is_file() => return Err(ImportError::Cluster(path.clone())),
         None if path.is_dir() => {
             let latest = Checkpoints::latest(path)?;
             for error in &latest.unreadable {

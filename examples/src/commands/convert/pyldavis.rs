@@ -1,14 +1,12 @@
 //! Output of the arguments of `pyLDAvis.prepare` as JSON.
 //!
 //! ```python
-//! data = json.load(open("vis.json"))
-//! pyLDAvis.prepare(topic_term_dists=data["phi"], doc_topic_dists=data["theta"],
-//!                  doc_lengths=data["doc.length"], vocab=data["vocab"],
-//!                  term_frequency=data["term.frequency"])
+//! with open("vis.json", encoding="utf-8") as file:
+//!     page = pyLDAvis.prepare(**json.load(file))
 //! ```
 //!
-//! The names are those of LDAvis in R and Python. Lengths and frequencies count the tokens in the
-//! model's vocabulary.
+//! Lengths and frequencies count the tokens in the model's vocabulary. `createJSON` of LDAvis in R calls
+//! the same values phi, theta, doc.length, vocab and term.frequency.
 
 use std::io::{self, Write};
 
@@ -28,19 +26,19 @@ pub fn write(
     out: &mut impl Write,
 ) -> io::Result<()> {
     let model = inference.model();
-    out.write_all(b"{\"phi\":[")?;
+    out.write_all(b"{\"topic_term_dists\":[")?;
     let mut first = true;
     Matrix::of_topics(model).for_each_row(|_, cells| {
         comma(&mut first, out)?;
         list(cells, out)
     })?;
-    out.write_all(b"],\"theta\":[")?;
+    out.write_all(b"],\"doc_topic_dists\":[")?;
     first = true;
     for answer in answers {
         comma(&mut first, out)?;
         list(inference.distribution(answer), out)?;
     }
-    out.write_all(b"],\"doc.length\":")?;
+    out.write_all(b"],\"doc_lengths\":")?;
     list(answers.iter().map(|answer| answer.tokens), out)?;
     out.write_all(b",\"vocab\":[")?;
     first = true;
@@ -51,7 +49,7 @@ pub fn write(
             None => write!(out, "\"{word}\"")?,
         }
     }
-    out.write_all(b"],\"term.frequency\":")?;
+    out.write_all(b"],\"term_frequency\":")?;
     let mut frequencies = corpus.word_frequencies();
     frequencies.resize(model.num_words(), 0);
     list(frequencies, out)?;

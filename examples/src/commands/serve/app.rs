@@ -15,6 +15,7 @@ use crate::commands::serve::args::LimitArgs;
 use crate::commands::serve::body::{Bodies, Held};
 use crate::commands::serve::metrics::Metrics;
 use crate::commands::serve::model::{Current, Ready};
+use crate::commands::serve::openapi;
 use crate::commands::serve::problem::Problem;
 use crate::commands::serve::queue::Queue;
 use crate::commands::serve::work::{Caller, Outcome, Work, WorkerState};
@@ -30,6 +31,8 @@ pub struct App {
     pub bodies: Bodies,
     pub answers: AnswersHeld,
     pub metrics: Metrics,
+    /// The OpenAPI description.
+    pub description: String,
     clients: Arc<Clients>,
     ending: AtomicBool,
 }
@@ -45,13 +48,14 @@ pub struct RequestGuard {
 
 impl App {
     /// State without a model; requests fail with [`Problem::Loading`] until one is loaded.
-    pub fn new(limits: LimitArgs) -> Self {
+    pub fn new(limits: LimitArgs, max_terms: usize) -> Self {
         Self {
             current: Current::default(),
             queue: Queue::new(limits.queue),
             bodies: Bodies::new(limits.max_body as usize, limits.max_buffered),
             answers: AnswersHeld::new(limits.max_answers),
             metrics: Metrics::new(),
+            description: openapi::with_limits(max_terms, limits.max_documents),
             clients: Arc::new(Clients::new(limits.requests_per_client())),
             ending: AtomicBool::new(false),
             limits,

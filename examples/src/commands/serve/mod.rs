@@ -52,6 +52,7 @@ mod log;
 mod mapped_model;
 mod metrics;
 mod model;
+mod openapi;
 mod problem;
 mod queue;
 mod reload;
@@ -60,6 +61,7 @@ mod routes;
 mod run;
 mod signals;
 mod topics;
+mod whole;
 mod work;
 mod workers;
 

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::marker::PhantomData;
-use std::num::NonZeroU32;
 
 use lda_core::corpus::Vocabulary;
 use lda_core::corpus::read::Tokenizer;
@@ -14,6 +13,7 @@ use serde::{Deserialize, Deserializer};
 use crate::commands::serve::args::LimitArgs;
 use crate::commands::serve::counted::{self, Documents, Tokens};
 use crate::commands::serve::problem::Problem;
+use crate::commands::serve::whole::{Positive, Whole};
 
 /// Id of unknown words, which no model has.
 const UNKNOWN: u32 = u32::MAX;
@@ -23,11 +23,11 @@ const UNKNOWN: u32 = u32::MAX;
 #[serde(default, deny_unknown_fields)]
 pub struct InferRequest {
     text: Option<String>,
-    ids: Option<Tokens<u32>>,
+    ids: Option<Tokens<Whole>>,
     words: Option<Tokens<String>>,
     documents: Option<Documents<Object<Document>>>,
     /// Maximum number of topics per answer.
-    pub top: Option<NonZeroU32>,
+    pub top: Option<Positive>,
 }
 
 /// Body of `POST /similar`.
@@ -36,7 +36,7 @@ pub struct InferRequest {
 pub struct SimilarRequest {
     document: Object<Document>,
     documents: Documents<Object<Document>>,
-    pub limit: Option<NonZeroU32>,
+    pub limit: Option<Positive>,
 }
 
 /// A document; exactly one field is set.
@@ -46,7 +46,7 @@ pub struct Document {
     /// Text, which is cut into words as in the training of the model.
     text: Option<String>,
     /// Word ids of the model.
-    ids: Option<Tokens<u32>>,
+    ids: Option<Tokens<Whole>>,
     /// Words, which are looked up as they are.
     words: Option<Tokens<String>>,
 }
@@ -158,7 +158,9 @@ impl<'a> Resolver<'a> {
             ));
         }
         let mut ids = match document {
-            Document { ids: Some(Tokens(ids)), .. } => ids,
+            Document { ids: Some(Tokens(ids)), .. } => {
+                ids.into_iter().map(|Whole(id)| id).collect()
+            }
             Document { words: Some(Tokens(words)), .. } => {
                 let names = names(self.model)?;
                 words.iter().map(|word| names.id(word).unwrap_or(UNKNOWN)).collect()

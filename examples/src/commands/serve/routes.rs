@@ -1,6 +1,6 @@
 //! HTTP routes. `openapi.json` describes them for clients; a test compares the two.
 
-use std::num::NonZeroUsize;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use axum::Router;
@@ -22,15 +22,13 @@ use crate::commands::serve::description::ModelDescription;
 use crate::commands::serve::problem::Problem;
 use crate::commands::serve::request::{InferRequest, SimilarRequest, parse};
 use crate::commands::serve::topics::{Neighbour, Topic, hellinger, neighbours};
+use crate::commands::serve::whole::Positive;
 use crate::commands::serve::work::{Caller, Outcome, WorkerState};
-
-/// The description of all routes.
-const OPENAPI: &str = include_str!("openapi.json");
 
 /// Maximum number of topics per answer.
 const MAX_TOPICS: usize = 1000;
 /// Default number of terms per topic, and of neighbours.
-const SOME: usize = 10;
+pub(super) const SOME: usize = 10;
 
 type Route = (&'static str, MethodRouter<Arc<App>>);
 
@@ -94,7 +92,11 @@ async fn infer(
         let (documents, batch) = request.documents()?;
         let mut answers = Vec::with_capacity(documents.len());
         worker.infer(documents.into_iter(), caller, |inference, answer| {
-            answers.push(DocumentTopics::new(inference, answer, request.top));
+            answers.push(DocumentTopics::new(
+                inference,
+                answer,
+                request.top.map(|Positive(top)| top),
+            ));
         })?;
         json(&match batch {
             true => Answers::Many { documents: answers },
@@ -133,7 +135,7 @@ async fn similar_documents(
             }
         })?;
         similar.sort_by(|a, b| a.distance.total_cmp(&b.distance));
-        similar.truncate(limit.map_or(usize::MAX, |limit| limit.get() as usize));
+        similar.truncate(limit.map_or(usize::MAX, |Positive(limit)| limit.get() as usize));
         json(&Similar { documents: similar })
     };
     app.ask(guard, task).await
@@ -142,8 +144,8 @@ async fn similar_documents(
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SimilarQuery {
-    topic: usize,
-    limit: Option<NonZeroUsize>,
+    topic: u32,
+    limit: Option<NonZeroU32>,
 }
 
 /// Orders topics by the Hellinger distance of their word probabilities from those of one topic.
@@ -160,12 +162,13 @@ async fn similar_topics(
     }
 
     let SimilarQuery { topic, limit } = checked(query)?;
+    let topic = topic as usize;
     let guard = app.admit(context)?;
     check_topic(topic, &topic, guard.num_topics())?;
     let task = move |worker: &mut WorkerState<'_>, caller: &Caller<'_>| {
         let nearest = neighbours(worker.ready.model(), topic, &|| caller.is_gone());
         let mut topics = nearest.ok_or(Problem::Time)?;
-        topics.truncate(limit.map_or(SOME, NonZeroUsize::get));
+        topics.truncate(limit.map_or(SOME, |limit| limit.get() as usize));
         json(&Similar { topic, topics })
     };
     app.look_up(guard, &headers, task).await
@@ -174,15 +177,15 @@ async fn similar_topics(
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TopicsQuery {
-    terms: Option<usize>,
-    offset: Option<usize>,
-    limit: Option<usize>,
+    terms: Option<u32>,
+    offset: Option<u32>,
+    limit: Option<u32>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TopicQuery {
-    terms: Option<usize>,
+    terms: Option<u32>,
 }
 
 async fn topics(
@@ -198,7 +201,8 @@ async fn topics(
     }
 
     let TopicsQuery { terms, offset, limit } = checked(query)?;
-    let (offset, limit) = (offset.unwrap_or(0), limit.unwrap_or(MAX_TOPICS));
+    let limit = limit.map_or(MAX_TOPICS, |limit| limit as usize);
+    let offset = offset.unwrap_or(0) as usize;
     if limit > MAX_TOPICS {
         return Err(Problem::Query(format!("limit is {limit}: give at most {MAX_TOPICS}")));
     }
@@ -257,8 +261,8 @@ fn check_topic(topic: usize, asked: &dyn ToString, topics: usize) -> Result<(), 
 }
 
 /// The requested number of terms, checked against `limit`; the default if `None`.
-fn checked_terms(terms: Option<usize>, limit: usize) -> Result<usize, Problem> {
-    match terms {
+fn checked_terms(terms: Option<u32>, limit: usize) -> Result<usize, Problem> {
+    match terms.map(|terms| terms as usize) {
         None => Ok(limit.min(SOME)),
         Some(terms) if terms <= limit => Ok(terms),
         Some(terms) => Err(Problem::Query(format!("terms is {terms}: give at most {limit}"))),
@@ -284,8 +288,8 @@ async fn metrics(State(app): State<Arc<App>>) -> impl IntoResponse {
     ([(header::CONTENT_TYPE, MEDIA_TYPE)], text)
 }
 
-async fn openapi() -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/json")], OPENAPI)
+async fn openapi(State(app): State<Arc<App>>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/json")], app.description.clone())
 }
 
 #[cfg(test)]
@@ -295,10 +299,11 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::commands::serve::openapi::DESCRIPTION;
 
     #[test]
     fn the_description_has_exactly_the_routes() {
-        let description: Value = serde_json::from_str(OPENAPI).unwrap();
+        let description: Value = serde_json::from_str(DESCRIPTION).unwrap();
         let described = description["paths"].as_object().unwrap().keys().map(String::as_str);
         let served = routes().map(|(path, _)| path);
         assert_eq!(described.collect::<BTreeSet<_>>(), served.collect::<BTreeSet<_>>());

@@ -80,7 +80,7 @@ async fn serve(args: Args) -> Result<(), ServeError> {
         None => None,
     };
     let bounds = args.connections.bounds();
-    let app = Arc::new(App::new(args.limits));
+    let app = Arc::new(App::new(args.limits, args.model_file.max_terms));
     workers::start(&app).map_err(ServeError::System)?;
     info!(%address, threads = app.limits.num_threads(), "listening");
     if let Some((listener, address)) = health {

@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn a_thread_survives_panics_and_model_changes() {
         let args = Args::parse_from(["serve", "m.lda", "--threads", "1"]);
-        let app = Arc::new(App::new(args.limits));
+        let app = Arc::new(App::new(args.limits, args.model_file.max_terms));
         let models = [ready(), ready()];
         let infer = |worker: &mut WorkerState<'_>, caller: &Caller<'_>| {
             let document = serde_json::from_str("{\"ids\": [1, 0, 1]}").unwrap();

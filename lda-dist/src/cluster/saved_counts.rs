@@ -1,0 +1,128 @@
+//! The counts of a checkpoint, without the nodes of the run: for a model of a run that has been stopped,
+//! goes on, or has ended without one.
+
+use lda_core::counts::TopicIndex;
+
+use super::collected_counts::CollectedCounts;
+use super::{Documents, Failed, Setup};
+use crate::placement::{Partitioner, Placement};
+use crate::shard::{Shard, ShardDocuments};
+use crate::snapshot::{LATEST, Latest, SnapshotId, decode, decode_latest};
+use crate::storage::Storage;
+
+/// Attempts to read checkpoints of a run that goes on.
+const ATTEMPTS: u32 = 10;
+
+/// C_w and C_k of a checkpoint.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct SavedCounts {
+    /// Epoch after which the checkpoint was written.
+    pub epoch: u32,
+    /// The counts, for a [`TopicModel`](lda_core::model::TopicModel).
+    pub counts: CollectedCounts,
+    /// Why the checkpoint of a later epoch could not be read, if there is one.
+    pub damaged: Option<Failed>,
+}
+
+impl SavedCounts {
+    /// Reads the last checkpoint of a run, or the one before if that cannot be read. Shards are read one
+    /// after the other. The setup must have the model, documents and shards of the run; other options
+    /// may differ.
+    ///
+    /// # Errors
+    /// [`Failed::Snapshot`] if there is no checkpoint of this run, or neither can be read;
+    /// [`Failed::Documents`] if the documents cannot.
+    pub fn read<D: Documents>(
+        setup: &Setup,
+        documents: &D,
+        storage: &dyn Storage,
+    ) -> Result<Self, Failed> {
+        let mut found = latest(setup, storage)?;
+        for _ in 0..ATTEMPTS {
+            let read = Self::read_latest(setup, documents, storage, found);
+            let now = latest(setup, storage)?;
+            // A run that goes on removes a checkpoint after it has written two others.
+            match read {
+                Err(Failed::Snapshot { .. }) if now != found => found = now,
+                read => return read,
+            }
+        }
+        let why = "the run writes checkpoints faster than they can be read: stop it first";
+        Err(Failed::Snapshot { name: LATEST.to_owned(), why: why.to_owned() })
+    }
+
+    fn read_latest<D: Documents>(
+        setup: &Setup,
+        documents: &D,
+        storage: &dyn Storage,
+        latest: Latest,
+    ) -> Result<Self, Failed> {
+        let read = |epoch| counts(setup, documents, storage, epoch);
+        match read(latest.epoch) {
+            Ok(counts) => Ok(Self { epoch: latest.epoch, counts, damaged: None }),
+            Err(damaged @ Failed::Snapshot { .. }) if latest.before > 0 => {
+                let counts = read(latest.before)?;
+                Ok(Self { epoch: latest.before, counts, damaged: Some(damaged) })
+            }
+            Err(failed) => Err(failed),
+        }
+    }
+}
+
+/// The epochs of the last checkpoints.
+fn latest(setup: &Setup, storage: &dyn Storage) -> Result<Latest, Failed> {
+    let failed = |why: String| Failed::Snapshot { name: LATEST.to_owned(), why };
+    if !storage.has(LATEST).map_err(|error| failed(error.to_string()))? {
+        let why = "it does not exist: the run has completed no checkpoint there";
+        return Err(failed(why.to_owned()));
+    }
+    let text = storage.read(LATEST).map_err(|error| failed(error.to_string()))?;
+    decode_latest(setup.run(), &text).map_err(|error| failed(error.to_string()))
+}
+
+fn counts<D: Documents>(
+    setup: &Setup,
+    documents: &D,
+    storage: &dyn Storage,
+    epoch: u32,
+) -> Result<CollectedCounts, Failed> {
+    let (topics, words) = (setup.spec.topics(), setup.spec.words());
+    let mut counts = CollectedCounts::new(topics as usize, words as usize);
+    for shard in 0..setup.options.shards {
+        let (counts, narrow) = (&mut counts, u64::from(topics) <= u16::MAX_TOPICS);
+        let add = if narrow { add_shard::<u16, D> } else { add_shard::<u32, D> };
+        add(setup, documents, storage, SnapshotId { run: setup.run(), epoch, shard }, counts)?;
+    }
+    counts.merge();
+    Ok(counts)
+}
+
+/// Adds the counts of a shard.
+fn add_shard<T: TopicIndex, D: Documents>(
+    setup: &Setup,
+    documents: &D,
+    storage: &dyn Storage,
+    id: SnapshotId,
+    counts: &mut CollectedCounts,
+) -> Result<(), Failed> {
+    let number = id.shard;
+    let (corpus, first) = documents
+        .read(number)
+        .map_err(|error| Failed::Documents { shard: number, why: error.to_string() })?;
+    // Snapshots do not depend on the placement.
+    let words = setup.spec.words() as usize;
+    let placement = Placement::new(Partitioner::Range, &vec![1; words], 1, 1)
+        .map_err(|error| Failed::Documents { shard: number, why: error.to_string() })?;
+    let range = 0..corpus.num_documents();
+    let of_shard = ShardDocuments { corpus: &corpus, range, first };
+    let hybrid = setup.options.hybrid;
+    let mut shard = Shard::<T>::new(&setup.spec, hybrid, &placement, number, of_shard)?;
+    let failed = |why: String| Failed::Snapshot { name: id.name(), why };
+    let bytes = storage.read(&id.name()).map_err(|error| failed(error.to_string()))?;
+    let topics = decode::<T>(&id, &bytes).map_err(|error| failed(error.to_string()))?;
+    shard.restore(&setup.spec, &topics).map_err(|error| failed(error.to_string()))?;
+    let tokens = shard.tokens();
+    tokens.counts(0, |at, row| counts.add(tokens.words(0)[at as usize], 0, row));
+    Ok(())
+}
