@@ -145,7 +145,7 @@ pub struct Node {
 /// Options of `lda cluster model`.
 #[derive(Debug, clap::Args)]
 pub struct Model {
-    /// Configuration of the run, with its documents, topics, priors, seed and [snapshots]. The run may go
+    /// Configuration of the run, with its documents, topics, priors, seed and checkpoints. The run may go
     /// on meanwhile
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,

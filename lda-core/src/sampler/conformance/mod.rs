@@ -141,7 +141,7 @@ impl<S> Testable for S where
 /// Runs all checks of the samplers that `make` creates, one per run.
 ///
 /// # Panics
-/// Where the sampler panics.
+/// If the sampler panics.
 pub fn run<S: Testable + 'static>(make: impl Fn() -> S + Sync, claims: &Claims) -> Report {
     let subject = Subject { make: &make, claims };
     let checks: [(&'static str, Result<Outcome, String>); 6] = [
