@@ -136,6 +136,8 @@ pub struct Reading {
     pub options: ReadOptions,
     /// Vocabulary file, if the words come from one.
     pub vocabulary: Option<PathBuf>,
+    /// Beginnings of the documents' texts, if they were asked for and the documents are text.
+    pub texts: Option<Vec<String>>,
 }
 
 /// Reads the documents at `path`; `note` receives lines for people. Texts for a `model` are cut into
@@ -199,9 +201,24 @@ pub fn read_in_order(
     model: Option<&TopicModel>,
     note: &mut dyn FnMut(&str),
 ) -> Result<Reading, ReadingError> {
+    read_with_texts(path, args, model, 0, note)
+}
+
+/// Like [`read_in_order`], and keeps this many bytes of the beginning of each text.
+///
+/// # Errors
+/// [`ReadingError`], with the file, the line and what to do.
+pub fn read_with_texts(
+    path: &Path,
+    args: &ReadingArgs,
+    model: Option<&TopicModel>,
+    keep_text: usize,
+    note: &mut dyn FnMut(&str),
+) -> Result<Reading, ReadingError> {
     refuse_phrases(args, model)?;
     let mut ordered = read_options(args, model)?;
     ordered.keep_order = true;
+    ordered.text.keep_text = keep_text;
     match read_with(path, args, model, ordered, note) {
         // Returned before anything is read: the format has no word order.
         Err(ReadingError::Read(ReadError::Option { name: "keep_order", .. })) => {
@@ -245,7 +262,7 @@ fn read_with(
     if let Some(dates) = &args.dates {
         corpus = corpus.with_dates(dates)?;
     }
-    Ok(Reading { corpus, options, vocabulary })
+    Ok(Reading { corpus, options, vocabulary, texts: report.texts })
 }
 
 /// Lists the files that were skipped, the first ones by name.

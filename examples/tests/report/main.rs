@@ -250,9 +250,25 @@ fn text_documents_keep_word_order_and_have_titles() {
     let order = decode(&document["orderCodes"]).into_iter();
     let said: Vec<_> = order.map(|at| &words[places[at as usize] as usize]).collect();
     assert_eq!(said, ["sea", "wave", "sand", "sea", "tide"]);
+    assert_eq!(document["text"], "sea wave sand sea tide");
     // An empty document is listed too.
     let empty = &contents["documents"][2];
     assert_eq!((&empty["tokens"], &empty["wordCodes"]), (&json!(0), &json!("")));
+    assert!(empty["text"].is_null());
+    let contents = scratch.report("m.lda t.txt --document-text 9");
+    assert_eq!(contents["documents"][3]["text"], "sea wave…");
+    let contents = scratch.report("m.lda t.txt --document-text 0");
+    assert!(contents["documents"][3]["text"].is_null());
+    // A field of a table, and files of a directory with several lines.
+    scratch.write("t.csv", "id,text\n1,\"Sea, wave\"\n2,\"Tree\nleaf\"\n");
+    let contents = scratch.report("m.lda t.csv --text-column text --id-column id");
+    let texts = |contents: &Value, d: usize| contents["documents"][d]["text"].clone();
+    assert_eq!([texts(&contents, 0), texts(&contents, 1)], ["Sea, wave", "Tree\nleaf"]);
+    fs::create_dir(scratch.0.join("files")).unwrap();
+    scratch.write("files/a.txt", "The sea.\n\nA wave.\n");
+    scratch.write("files/b.txt", "Tree");
+    let contents = scratch.report("m.lda files");
+    assert_eq!([texts(&contents, 0), texts(&contents, 1)], ["The sea.\n\nA wave.", "Tree"]);
     // Documents that the model was not trained on.
     let contents = scratch.report("m.lda new.txt");
     let number = |d: usize, key: &str| contents["documents"][d][key].as_u64().unwrap();

@@ -170,6 +170,26 @@ fn documents_have_colours_and_letters() {
 }
 
 #[test]
+fn texts_are_shown_as_they_are() {
+    let scratch = Scratch::new("shown");
+    let text = "<b>Sea</b> & \u{202e}wave; root of a tree, sea and sand";
+    scratch.write("t.txt", &format!("{text}\n").repeat(12));
+    scratch.train("t.txt --topics 2 --save m.lda");
+    scratch.report("m.lda t.txt");
+    let Some(browser) = Browser::start(1400, 900) else { return };
+    browser.open(&format!("{}#/document/3", scratch.page()));
+    browser.wait("document.querySelector('#text')");
+    assert_eq!(browser.text("document.querySelector('.original p').textContent"), text);
+    assert_eq!(browser.run("return document.querySelectorAll('.original b').length"), 0);
+    // The list begins with the text too.
+    browser.open(&format!("{}#/documents", scratch.page()));
+    browser.wait("document.querySelector('.document-row')");
+    let row = browser.text("document.querySelector('.document-row .what').textContent");
+    assert!(row.contains("<b>Sea</b> & "), "{row}");
+    assert_eq!(browser.console(), [] as [Value; 0]);
+}
+
+#[test]
 fn names_are_escaped() {
     let scratch = Scratch::new("hostile");
     let names = [

@@ -17,6 +17,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::cancelled::Cancelled;
 use super::fold_in::{FoldIn, Model};
 use super::perplexity::{CompletionError, LONGEST_DOCUMENT, known_tokens, shuffle};
 use super::phi::Phi;
@@ -84,6 +85,20 @@ pub fn left_to_right(
     alpha: &Alpha,
     options: &LeftToRightOptions,
 ) -> Result<LeftToRight, CompletionError> {
+    left_to_right_while(corpus, phi, alpha, options, &|| true)
+}
+
+/// [`left_to_right`], while `go_on` is true, which is asked before each particle of a document.
+///
+/// # Errors
+/// As `left_to_right`, and [`CompletionError::Cancelled`].
+pub fn left_to_right_while(
+    corpus: &Corpus,
+    phi: &Phi,
+    alpha: &Alpha,
+    options: &LeftToRightOptions,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<LeftToRight, CompletionError> {
     alpha.check(phi.num_topics())?;
     if options.particles == 0 {
         return Err(CompletionError::NoSamples);
@@ -93,7 +108,7 @@ pub fn left_to_right(
             return Err(CompletionError::DocumentTooLong { document, tokens });
         }
     }
-    let model = Model::new(phi, alpha);
+    let (model, cancelled) = (Model::new(phi, alpha), Cancelled::new(go_on));
     let documents = map_chunks_with(
         corpus.num_documents(),
         1,
@@ -107,7 +122,7 @@ pub fn left_to_right(
             };
             shuffle(&mut tokens, &mut stream(0));
             let mut sums = vec![0.0; tokens.len()];
-            for particle in 1..=options.particles {
+            for particle in (1..=options.particles).take_while(|_| !cancelled.now()) {
                 let stream = &mut stream(particle);
                 for (n, sum) in sums.iter_mut().enumerate() {
                     fold_in.sweep(&model, &tokens[..n], stream);
@@ -122,6 +137,9 @@ pub fn left_to_right(
             (log.value(), tokens.len() as u64, unknown)
         },
     );
+    if cancelled.was() {
+        return Err(CompletionError::Cancelled);
+    }
     let (mut sum, mut found) = (Sum::default(), LeftToRight::default());
     for (log, tokens, unknown) in documents {
         sum.add(log);
@@ -179,5 +197,27 @@ mod tests {
         let strangers = Corpus::from_tokens([[3, 4]]).unwrap();
         let error = left_to_right(&strangers, &phi, &alpha, &LeftToRightOptions::default());
         assert!(matches!(error, Err(CompletionError::NothingToPredict { .. })));
+    }
+
+    #[test]
+    fn a_cancelled_estimate_is_an_error() {
+        use std::sync::atomic::{AtomicU32, Ordering};
+
+        let phi = Phi::from_rows(&[[0.7, 0.2, 0.1], [0.1, 0.3, 0.6]]).unwrap();
+        let corpus = Corpus::from_tokens(vec![[0, 2, 1]; 30]).unwrap();
+        let (alpha, options) = (Alpha::Symmetric(0.3), LeftToRightOptions::default());
+        let asked = AtomicU32::new(0);
+        let most = |n: u32| {
+            asked.store(0, Ordering::Relaxed);
+            let go_on = || asked.fetch_add(1, Ordering::Relaxed) < n;
+            left_to_right_while(&corpus, &phi, &alpha, &options, &go_on)
+        };
+        // Particles of all documents.
+        let whole = left_to_right(&corpus, &phi, &alpha, &options);
+        assert_eq!(most(300), whole);
+        assert!(whole.is_ok());
+        for n in [0, 1, 150, 299] {
+            assert_eq!(most(n), Err(CompletionError::Cancelled), "{n}");
+        }
     }
 }

@@ -25,6 +25,7 @@
 
 pub mod align;
 pub mod approximate;
+mod cancelled;
 pub mod coherence;
 pub mod consensus;
 pub mod convergence;
@@ -46,15 +47,19 @@ pub use align::{Alignment, align};
 pub use approximate::ApproximateDistances;
 pub use coherence::{
     Coherence, CoherenceError, CoherenceOptions, Counting, Measure, Window, coherence,
+    coherence_while,
 };
 pub use consensus::{Consensus, ConsensusError, SharedTopic, consensus};
 pub use convergence::r_hat;
 pub use diagnostics::{Diagnostics, TopicDiagnostics, diagnose, diversity};
 pub use distance::TopicDistances;
-pub use left_to_right::{LeftToRight, LeftToRightOptions, left_to_right};
+pub use left_to_right::{LeftToRight, LeftToRightOptions, left_to_right, left_to_right_while};
 pub use likelihood::{LogJoint, log_joint};
 pub use mds::{classical_scaling, smacof};
-pub use perplexity::{CompletionError, CompletionOptions, DocumentCompletion, held_out_perplexity};
+pub use perplexity::{
+    CompletionError, CompletionOptions, DocumentCompletion, held_out_perplexity,
+    held_out_perplexity_while,
+};
 pub use phi::{Phi, PhiError};
 pub use predictive::log_predictive;
 pub use top_words::{Ranking, TopWord, TopWordsError, leading_words, top_words};

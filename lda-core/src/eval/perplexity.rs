@@ -22,6 +22,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::cancelled::Cancelled;
 use super::fold_in::{FoldIn, Model};
 use super::phi::Phi;
 use super::sum::{Sum, map_chunks_with};
@@ -82,6 +83,9 @@ pub enum CompletionError {
         /// Number of tokens of unknown words.
         unknown_tokens: u64,
     },
+    /// The caller has cancelled the evaluation.
+    #[error("the evaluation was cancelled")]
+    Cancelled,
 }
 
 /// Result of document completion.
@@ -139,6 +143,20 @@ pub fn held_out_perplexity(
     alpha: &Alpha,
     options: &CompletionOptions,
 ) -> Result<DocumentCompletion, CompletionError> {
+    held_out_perplexity_while(corpus, phi, alpha, options, &|| true)
+}
+
+/// [`held_out_perplexity`], while `go_on` is true, which is asked before each document.
+///
+/// # Errors
+/// As `held_out_perplexity`, and [`CompletionError::Cancelled`].
+pub fn held_out_perplexity_while(
+    corpus: &Corpus,
+    phi: &Phi,
+    alpha: &Alpha,
+    options: &CompletionOptions,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<DocumentCompletion, CompletionError> {
     alpha.check(phi.num_topics())?;
     if options.samples == 0 {
         return Err(CompletionError::NoSamples);
@@ -148,20 +166,23 @@ pub fn held_out_perplexity(
             return Err(CompletionError::DocumentTooLong { document, tokens });
         }
     }
-    let model = Model::new(phi, alpha);
+    let (model, cancelled) = (Model::new(phi, alpha), Cancelled::new(go_on));
     let chunks = map_chunks_with(
         corpus.num_documents(),
         DOCUMENTS_PER_CHUNK,
         &|| FoldIn::new(phi.num_topics()),
         &|fold_in, documents| {
             let mut part = Part::default();
-            for d in documents {
+            for d in documents.take_while(|_| !cancelled.now()) {
                 part.complete(&model, (d, corpus.document(d)), options, fold_in);
             }
             part.found.log_probability = part.sum.value();
             part.found
         },
     );
+    if cancelled.was() {
+        return Err(CompletionError::Cancelled);
+    }
     let mut sum = Sum::default();
     let mut total = DocumentCompletion::default();
     for chunk in chunks {
@@ -504,5 +525,30 @@ mod tests {
             run(&long, 0.1, 1),
             CompletionError::DocumentTooLong { document: 0, tokens: 1 << 29 }
         );
+    }
+
+    #[test]
+    fn a_cancelled_evaluation_is_an_error() {
+        use std::sync::atomic::{AtomicU32, Ordering};
+
+        let (corpus, phi) = (corpus(300), Phi::from_rows(&[[1.0 / 6.0; 6]; 5]).unwrap());
+        let (alpha, options) = (Alpha::Symmetric(0.1), CompletionOptions::default());
+        let asked = AtomicU32::new(0);
+        let most = |documents: u32| {
+            asked.store(0, Ordering::Relaxed);
+            let go_on = || asked.fetch_add(1, Ordering::Relaxed) < documents;
+            held_out_perplexity_while(&corpus, &phi, &alpha, &options, &go_on)
+        };
+        let whole = held_out_perplexity(&corpus, &phi, &alpha, &options);
+        assert_eq!(most(300), whole);
+        assert!(whole.is_ok());
+        for documents in [0, 1, 17, 299] {
+            assert_eq!(most(documents), Err(CompletionError::Cancelled), "{documents}");
+        }
+        // The first end counts, whatever is said later.
+        asked.store(0, Ordering::Relaxed);
+        let go_on = || asked.fetch_add(1, Ordering::Relaxed) != 150;
+        let found = held_out_perplexity_while(&corpus, &phi, &alpha, &options, &go_on);
+        assert_eq!(found, Err(CompletionError::Cancelled));
     }
 }

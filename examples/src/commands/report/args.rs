@@ -50,6 +50,9 @@ pub struct Args {
     /// the word order is not known
     #[arg(long, value_name = "N", default_value_t = 400)]
     pub document_words: usize,
+    /// Maximum length of the beginning of a document's text in the page, in bytes; 0 for none
+    #[arg(long, value_name = "BYTES", default_value_t = 1000)]
+    pub document_text: usize,
 
     #[command(flatten)]
     pub inference: InferenceArgs,

@@ -77,6 +77,9 @@ pub struct Document {
     pub number: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
+    /// Beginning of its text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub date: Option<String>,
     /// Number of tokens in the model's vocabulary.

@@ -100,6 +100,7 @@ pub struct Source<'a> {
     pub corpus: &'a Corpus,
     pub translation: &'a Translation,
     pub titles: Option<&'a Vocabulary>,
+    pub texts: Option<&'a [String]>,
     pub inference: &'a Inference<&'a TopicModel>,
     pub answers: &'a [Answer],
 }
@@ -164,6 +165,7 @@ impl Source<'_> {
         Document {
             number,
             title: title.filter(|title| !title.is_empty()),
+            text: self.texts.map(|texts| texts[number].clone()).filter(|text| !text.is_empty()),
             date: self.corpus.dates().map(|dates| dates[number].to_string()),
             tokens: answer.tokens,
             unknown: answer.unknown,
@@ -305,6 +307,7 @@ mod tests {
             corpus: &corpus,
             translation: &translation,
             titles: None,
+            texts: None,
             inference: &inference,
             answers: &answers,
         };

@@ -12,7 +12,7 @@ use lda_core::model::TopicModel;
 use lda_examples::documents::{Answered, DocumentsError};
 use lda_examples::output::{Output, OutputError};
 use lda_examples::program::StartError;
-use lda_examples::reading;
+use lda_examples::reading::{self, Reading};
 use thiserror::Error;
 
 use crate::commands::report::about::Origin;
@@ -84,9 +84,10 @@ pub fn run(args: &Args) -> Result<(), ReportError> {
     let model = TopicModel::load(&args.model)?;
     let inference = args.inference.inference(&model)?;
     let reading = &args.inference.reading;
-    let corpus = reading::read_in_order(&args.path, reading, Some(&model), &mut |text| note(text))
-        .map_err(DocumentsError::from)?
-        .corpus;
+    let (longest, line) = (args.document_text, &mut |text: &str| note(text));
+    let Reading { corpus, texts, .. } =
+        reading::read_with_texts(&args.path, reading, Some(&model), longest, line)
+            .map_err(DocumentsError::from)?;
     let titles = titles(args, &corpus)?;
     let topic_names = topic_names(args, &model)?;
     note(&format!("topics of {} documents by {}", corpus.num_documents(), method.name()));
@@ -104,6 +105,7 @@ pub fn run(args: &Args) -> Result<(), ReportError> {
         corpus: &corpus,
         translation: &translation,
         titles: titles.as_ref(),
+        texts: texts.as_deref(),
         inference: &inference,
         answers: &answers,
     };

@@ -26,6 +26,7 @@ mod error;
 mod format;
 #[cfg(feature = "tables")]
 mod json_lines;
+mod kept_texts;
 mod ldac;
 mod matrix_market;
 mod number;
@@ -112,11 +113,13 @@ struct Parsed {
     repairs: Repairs,
     dropped: DroppedWords,
     skipped_files: Vec<SkippedFile>,
+    texts: Option<Vec<String>>,
 }
 
 impl Parsed {
     fn new(corpus: Corpus, repairs: Repairs) -> Self {
-        Self { corpus, repairs, dropped: DroppedWords::default(), skipped_files: Vec::new() }
+        let (dropped, skipped_files) = (DroppedWords::default(), Vec::new());
+        Self { corpus, repairs, dropped, skipped_files, texts: None }
     }
 
     /// Sets the number of words to the one stated by the file or by an option.
@@ -279,7 +282,7 @@ fn report(
     format: Format,
     path: &Path,
 ) -> Result<(Corpus, ReadReport), ReadError> {
-    let Parsed { corpus, repairs, dropped, skipped_files } = parsed;
+    let Parsed { corpus, repairs, dropped, skipped_files, texts } = parsed;
     if corpus.num_tokens() == 0 {
         return Err(ReadError::NoTokens {
             path: path.to_owned(),
@@ -305,6 +308,7 @@ fn report(
         out_of_order_documents: repairs.out_of_order_documents,
         dropped_tokens: dropped.all(),
         skipped_files,
+        texts,
     };
     Ok((corpus, report))
 }

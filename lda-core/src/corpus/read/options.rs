@@ -159,6 +159,15 @@ pub struct TextOptions {
     pub extensions: Vec<String>,
     /// A directory: fail at the first file that is no text, instead of skipping it. Default false.
     pub strict: bool,
+    /// Largest number of bytes of the beginning of each text to keep for [`ReadReport::texts`]; 0
+    /// (default): none. It is halved, down to 32, while all texts together exceed 512 MiB.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub keep_text: usize,
+}
+
+/// Options that change no result are left out of its record.
+fn is_zero(bytes: &usize) -> bool {
+    *bytes == 0
 }
 
 impl Default for TextOptions {
@@ -170,6 +179,7 @@ impl Default for TextOptions {
             max_document_frequency: 1.0,
             extensions: Vec::new(),
             strict: false,
+            keep_text: 0,
         }
     }
 }
@@ -299,6 +309,10 @@ pub struct ReadReport {
     pub out_of_order_documents: u64,
     /// A directory: files that are no text, and links to nothing, which are not documents.
     pub skipped_files: Vec<SkippedFile>,
+    /// Text: the beginning of each document's text, without blanks around it and with an ellipsis where it
+    /// was cut, if [`TextOptions::keep_text`] asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub texts: Option<Vec<String>>,
 }
 
 /// A file of a directory that was skipped.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::{Place, ReadError};
 use super::format::{CorpusFormat, SupportedOptions};
+use super::kept_texts::KeptTexts;
 use super::options::TextOptions;
 #[cfg(feature = "tables")]
 use super::phrases::Item;
@@ -156,6 +157,7 @@ pub(super) struct TextCollector {
     /// Words of all documents, if they are searched for phrases. The builder receives them in the end.
     finder: Option<PhraseFinder>,
     skipped_files: Vec<SkippedFile>,
+    texts: Option<KeptTexts>,
 }
 
 impl TextCollector {
@@ -166,6 +168,7 @@ impl TextCollector {
             tokenizer: Tokenizer::new(&options.text.tokenizer)?,
             finder: options.text.phrases.map(PhraseFinder::new),
             skipped_files: Vec::new(),
+            texts: Some(options.text.keep_text).filter(|&limit| limit > 0).map(KeptTexts::new),
         })
     }
 
@@ -175,12 +178,18 @@ impl TextCollector {
         let at = input.place();
         let Some(Piece { text, ends_line }) = input.piece()? else { return Ok(None) };
         self.add(utf8(text, &at)?, at)?;
+        if let Some(texts) = self.texts.as_mut().filter(|_| ends_line) {
+            texts.end_line();
+        }
         Ok(Some(ends_line))
     }
 
     /// Adds the words of a text to the document.
     fn add(&mut self, text: &str, at: Place) -> Result<(), ReadError> {
-        let Self { builder, tokenizer, finder, .. } = self;
+        let Self { builder, tokenizer, finder, texts, .. } = self;
+        if let Some(texts) = texts {
+            texts.push(text);
+        }
         let mut result = Ok(());
         match finder {
             Some(finder) => tokenizer.for_each_item(text, |item| {
@@ -197,7 +206,10 @@ impl TextCollector {
     #[cfg(feature = "tables")]
     pub(super) fn add_field(&mut self, text: &str, at: Place) -> Result<(), ReadError> {
         self.add(text, at.clone())?;
-        let Self { builder, tokenizer, finder, .. } = self;
+        let Self { builder, tokenizer, finder, texts, .. } = self;
+        if let Some(texts) = texts {
+            texts.end_line();
+        }
         let mut result = Ok(());
         match finder {
             Some(finder) => result = finder.push(Item::Dropped).map_err(BuildError::from),
@@ -207,6 +219,9 @@ impl TextCollector {
     }
 
     pub(super) fn end_document(&mut self, at: Place) -> Result<(), ReadError> {
+        if let Some(texts) = &mut self.texts {
+            texts.end();
+        }
         match &mut self.finder {
             Some(finder) => {
                 finder.end_document();
@@ -245,6 +260,9 @@ impl TextCollector {
         if let Some(finder) = &mut self.finder {
             finder.clear_document();
         }
+        if let Some(texts) = &mut self.texts {
+            texts.clear();
+        }
         let (path, reason) = (file.to_owned(), error.to_string());
         self.skipped_files.push(SkippedFile { path, reason });
     }
@@ -271,6 +289,7 @@ impl TextCollector {
         parsed.dropped = *self.tokenizer.dropped();
         parsed.dropped.by_frequency = tokens - parsed.corpus.num_tokens();
         parsed.skipped_files = self.skipped_files;
+        parsed.texts = self.texts.map(KeptTexts::finish);
         Ok(parsed)
     }
 }
@@ -324,6 +343,22 @@ mod tests {
         options.text.tokenizer.stop_words = StopWords::None;
         options.text.tokenizer.min_length = 1;
         options
+    }
+
+    #[test]
+    fn beginnings_of_texts_are_kept_on_request() {
+        let text = "  First text, of some words\n\nSecond\n";
+        let mut options = plain();
+        assert_eq!(parse(text, &options).unwrap().1.texts, None);
+        let without = parse(text, &options).unwrap().0;
+        for phrases in [None, Some(PhraseOptions::default())] {
+            options.text.phrases = phrases;
+            options.text.keep_text = 11;
+            let (corpus, report) = parse(text, &options).unwrap();
+            assert_eq!(report.texts.unwrap(), ["First text,…", "", "Second"]);
+            assert_eq!(corpus.num_documents(), without.num_documents());
+            assert_eq!(corpus.num_tokens(), without.num_tokens());
+        }
     }
 
     #[test]

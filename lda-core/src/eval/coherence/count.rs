@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 
+use super::super::cancelled::Cancelled;
 use super::Counting;
 use crate::corpus::Corpus;
 
@@ -113,7 +114,13 @@ impl Lists {
 }
 
 impl Counts {
-    pub fn of<W: AsRef<[u32]> + Sync>(corpus: &Corpus, topics: &[W], windows: Windows) -> Self {
+    /// Counts in the windows of all documents, or of some if `cancelled`.
+    pub fn of<W: AsRef<[u32]> + Sync>(
+        corpus: &Corpus,
+        topics: &[W],
+        windows: Windows,
+        cancelled: &Cancelled<'_>,
+    ) -> Self {
         let lists = Lists::new(topics);
         let empty = || Tally {
             windows: 0,
@@ -127,7 +134,8 @@ impl Counts {
                 || (Scratch::default(), empty()),
                 |(mut scratch, mut tally), chunk| {
                     let start = chunk * DOCUMENTS_PER_CHUNK;
-                    for d in start..documents.min(start + DOCUMENTS_PER_CHUNK) {
+                    let range = start..documents.min(start + DOCUMENTS_PER_CHUNK);
+                    for d in range.take_while(|_| !cancelled.now()) {
                         tally.windows += scratch.runs(corpus, d, &lists, windows);
                         scratch.count(&lists, &mut tally);
                     }

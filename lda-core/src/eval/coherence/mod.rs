@@ -43,6 +43,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::cancelled::Cancelled;
 use crate::corpus::Corpus;
 use count::{Counts, Windows};
 
@@ -175,6 +176,9 @@ pub enum CoherenceError {
     /// The reference corpus has no documents.
     #[error("the reference corpus has no documents")]
     NoDocuments,
+    /// The caller has cancelled the evaluation.
+    #[error("the evaluation was cancelled")]
+    Cancelled,
 }
 
 /// Coherence of a list of topics.
@@ -224,6 +228,19 @@ pub fn coherence<W: AsRef<[u32]> + Sync>(
     topics: &[W],
     options: &CoherenceOptions,
 ) -> Result<Coherence, CoherenceError> {
+    coherence_while(reference, topics, options, &|| true)
+}
+
+/// [`coherence`], while `go_on` is true, which is asked before each document.
+///
+/// # Errors
+/// As `coherence`, and [`CoherenceError::Cancelled`].
+pub fn coherence_while<W: AsRef<[u32]> + Sync>(
+    reference: &Corpus,
+    topics: &[W],
+    options: &CoherenceOptions,
+    go_on: &(dyn Fn() -> bool + Sync),
+) -> Result<Coherence, CoherenceError> {
     let CoherenceOptions { measure, window, counting } = *options;
     if reference.num_documents() == 0 {
         return Err(CoherenceError::NoDocuments);
@@ -241,7 +258,11 @@ pub fn coherence<W: AsRef<[u32]> + Sync>(
         }
         Window::Documents => (format!("{} in whole documents", measure.name()), Windows::Documents),
     };
-    let counts = Counts::of(reference, topics, windows);
+    let cancelled = Cancelled::new(go_on);
+    let counts = Counts::of(reference, topics, windows, &cancelled);
+    if cancelled.was() {
+        return Err(CoherenceError::Cancelled);
+    }
     let of_topic = |topic: usize| {
         let words = topics[topic].as_ref();
         (words.len() > 1).then(|| match measure {

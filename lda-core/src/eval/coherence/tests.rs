@@ -216,3 +216,21 @@ fn lists_are_checked() {
     let none = CoherenceOptions { window: Some(Window::Tokens(0)), ..options };
     assert_eq!(refused(&[vec![1, 2]], &none), CoherenceError::NoWindow);
 }
+
+#[test]
+fn a_cancelled_evaluation_is_an_error() {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    let corpus = Corpus::from_tokens((0..200u32).map(|d| [d % 3, d % 5, d % 7])).unwrap();
+    let (topics, options) = ([[0, 1, 2]], CoherenceOptions::new(Measure::UMass));
+    let asked = AtomicU32::new(0);
+    let most = |documents: u32| {
+        asked.store(0, Ordering::Relaxed);
+        let go_on = || asked.fetch_add(1, Ordering::Relaxed) < documents;
+        coherence_while(&corpus, &topics, &options, &go_on)
+    };
+    assert_eq!(most(200).unwrap().topics, coherence(&corpus, &topics, &options).unwrap().topics);
+    for documents in [0, 1, 199] {
+        assert!(matches!(most(documents), Err(CoherenceError::Cancelled)), "{documents}");
+    }
+}

@@ -6,7 +6,7 @@ use super::SweepError;
 use crate::corpus::Corpus;
 use crate::eval::num_topics::{arun, cao_juan, deveaud};
 use crate::eval::{
-    CoherenceOptions, CompletionOptions, Measure, Phi, coherence, held_out_perplexity,
+    CoherenceOptions, CompletionOptions, Measure, Phi, coherence_while, held_out_perplexity_while,
     leading_words,
 };
 use crate::model::TopicModel;
@@ -52,6 +52,7 @@ pub(super) fn measure(
     last: &EpochReport,
     held_out: Option<&Corpus>,
     words: usize,
+    go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<ModelMeasures, SweepError> {
     let corpus = trainer.corpus();
     let diagnostics = trainer.diagnose(words);
@@ -59,12 +60,13 @@ pub(super) fn measure(
     let exclusivities: Vec<f64> = used.map(|topic| topic.exclusivity).collect();
     let perplexity = held_out.map(|documents| {
         let phi = Phi::from_model(model).expect("beta was checked");
-        held_out_perplexity(documents, &phi, model.alpha(), &CompletionOptions::default())
+        let options = CompletionOptions::default();
+        held_out_perplexity_while(documents, &phi, model.alpha(), &options, go_on)
     });
     let lists = leading_words(model, words);
     let mean = |measure| -> Result<Option<f64>, SweepError> {
         let options = CoherenceOptions::fitting(measure, corpus);
-        Ok(coherence(corpus, &lists, &options)?.mean())
+        Ok(coherence_while(corpus, &lists, &options, go_on)?.mean())
     };
     Ok(ModelMeasures {
         epochs: last.epoch,

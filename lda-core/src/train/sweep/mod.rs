@@ -102,6 +102,17 @@ pub enum SweepError {
     Coherence(#[from] CoherenceError),
 }
 
+impl SweepError {
+    /// Whether the caller has cancelled the measures of a model.
+    fn is_cancelled(&self) -> bool {
+        matches!(
+            self,
+            Self::Completion(CompletionError::Cancelled)
+                | Self::Coherence(CoherenceError::Cancelled)
+        )
+    }
+}
+
 impl Sweep {
     /// A sweep over these numbers of topics, with one seed and the defaults of [`TrainOptions`] otherwise.
     pub fn new(topics: impl IntoIterator<Item = u32>) -> Self {
@@ -284,9 +295,14 @@ impl Sweep {
                 return Ok(None);
             }
             let model = trainer.model();
+            let go_on = || !self.is_cancelled(stop);
+            let held_out = self.held_out.as_ref();
             let measures =
-                measures::measure(&trainer, &model, &last, self.held_out.as_ref(), self.top_words)?;
-            Ok(Some(SweepRun { topics, seed, measures, model }))
+                measures::measure(&trainer, &model, &last, held_out, self.top_words, &go_on);
+            match measures {
+                Err(error) if error.is_cancelled() => Ok(None),
+                measures => Ok(Some(SweepRun { topics, seed, measures: measures?, model })),
+            }
         })
     }
 }

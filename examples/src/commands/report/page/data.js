@@ -119,6 +119,7 @@ const documents = contents.documents.map((document, at) => ({
   at,
   number: document.number,
   title: document.title,
+  text: document.text,
   date: document.date,
   tokens: document.tokens,
   unknown: document.unknown,
@@ -143,8 +144,10 @@ function documentWords(document) {
   return out;
 }
 
-// The first words of a document, or the most frequent ones if the word order is not known.
+// The beginning of a document's text; or its first words, or the most frequent ones if the word order is
+// not known.
 function excerpt(document, n) {
+  if (document.text !== undefined) return clip(document.text, 8 * n);
   const all = document.words();
   const order = document.order();
   const chosen = order ? order.slice(0, n).map((at) => all[at]) : byTokens(all).slice(0, n);

@@ -168,6 +168,16 @@ function documentView(number) {
     h("p", { class: "facts", text: facts }),
     shareBar(document),
     entries,
+    ...(document.text === undefined
+      ? []
+      : [
+          h(
+            "details",
+            { class: "original", open: true },
+            h("summary", { text: "Text" }),
+            h("p", { dir: "auto", text: document.text }),
+          ),
+        ]),
     text,
     h("p", { class: "note", text: documentNote(document) }),
   );
