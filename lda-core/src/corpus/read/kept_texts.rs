@@ -112,7 +112,7 @@ mod tests {
         let texts = texts.finish();
         assert_eq!(texts.len(), 300);
         for (number, text) in texts.iter().enumerate() {
-            assert!(text.starts_with(&format!("{number} ")), "{text}");
+            assert!(text.starts_with(&number.to_string()), "{text}");
             let whole = format!("{number} {}", "aé".repeat(number));
             let kept = text.strip_suffix(ELLIPSIS);
             assert!(
