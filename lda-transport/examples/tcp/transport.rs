@@ -8,7 +8,7 @@
 //! not get in.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -113,19 +113,23 @@ impl Node {
             let _ = node.write(peer, &writing, &(queue, waits));
             let _ = writing.shutdown(Shutdown::Write);
         });
-        let error = self.read(peer, &stream).err();
-        let broken = error.filter(|error| error.kind() != io::ErrorKind::UnexpectedEof);
-        let reason = broken
-            .map_or(DisconnectReason::Closed, |error| DisconnectReason::Broken(error.to_string()));
+        let reason = match self.read(peer, &stream) {
+            Ok(()) => DisconnectReason::Closed,
+            Err(error) => DisconnectReason::Broken(error.to_string()),
+        };
         let _ = stream.shutdown(Shutdown::Both);
         self.arrive(Arrival::Down { peer, reason }, None);
         self.streams.lock().expect("no thread panics with the lock").remove(&peer);
         Ok(())
     }
 
+    /// Reads until the connection ends between two frames.
     fn read(&self, peer: NodeId, stream: &TcpStream) -> io::Result<()> {
         let mut reader = BufReader::with_capacity(1 << 16, stream);
         loop {
+            if reader.fill_buf()?.is_empty() {
+                return Ok(());
+            }
             let mut len = [0; 4];
             reader.read_exact(&mut len)?;
             let (len, mut bytes) = (u32::from_le_bytes(len) as usize, Vec::new());

@@ -72,8 +72,8 @@ impl Claims {
         self
     }
 
-    /// Draws per law of an epoch, and four times as many as per law of a chain; default 100,000, which
-    /// take about 10 seconds. A law that is d away in total variation is found with about 50 / d² draws.
+    /// Draws per law of an epoch; a quarter of them per law of a chain. Default 100,000, which take about
+    /// 10 seconds. A law that is d away in total variation is found with about 50 / d² draws.
     pub fn draws(mut self, draws: u64) -> Self {
         self.draws = draws.max(100);
         self
