@@ -26,6 +26,7 @@ mod error;
 mod format;
 #[cfg(feature = "tables")]
 mod json_lines;
+#[cfg(feature = "text")]
 mod kept_texts;
 mod ldac;
 mod matrix_market;
