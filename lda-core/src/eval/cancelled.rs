@@ -1,4 +1,4 @@
-//! Whether an evaluation was cancelled: a question that many threads ask.
+//! Cancellation of an evaluation, as all of its threads see it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
