@@ -1,15 +1,9 @@
 //! Nodes as MPI ranks.
 
-use std::env;
-
 use super::*;
 
-/// If set, a missing `mpirun` is a failure.
-const REQUIRED: &str = "LDA_MPI_REQUIRED";
-
-/// A job of this many ranks of the program; `None` without `mpirun`.
-#[allow(clippy::print_stderr, reason = "a test that is skipped says so")]
-fn job(ranks: &str, config: &Path) -> Option<Output> {
+/// A job of this many ranks of the program.
+fn job(ranks: &str, config: &Path) -> Output {
     let mut mpirun = Command::new("mpirun");
     mpirun
         .args(["-n", ranks])
@@ -23,14 +17,7 @@ fn job(ranks: &str, config: &Path) -> Option<Output> {
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
         .env("MPIEXEC_TIMEOUT", "120");
-    match mpirun.output() {
-        Ok(output) => Some(output),
-        Err(error) if env::var_os(REQUIRED).is_some() => panic!("mpirun: {error}"),
-        Err(error) => {
-            eprintln!("skipped: no mpirun ({error}); install an MPI");
-            None
-        }
-    }
+    mpirun.output().expect("mpirun is installed")
 }
 
 #[test]
@@ -45,7 +32,7 @@ fn ranks_write_the_model_of_one_process() {
     let text = "documents = \"shards\"\n[training]\ntopics = 4\nalpha = 0.5\nepochs = 30\n\
                 workers = 2\nsave = \"model.lda\"\n";
     fs::write(&config, text).unwrap();
-    let Some(output) = job("4", &config) else { return };
+    let output = job("4", &config);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{said}");
     assert!(
@@ -57,7 +44,7 @@ fn ranks_write_the_model_of_one_process() {
     assert!(cluster(path.as_ref(), &options).status.success());
     assert!(fs::read(&local).unwrap() == fs::read(scratch.file("model.lda")).unwrap());
 
-    let output = job("3", &config).unwrap();
+    let output = job("3", &config);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success(), "{said}");
     assert!(said.contains("3 MPI ranks for a master, 1 servers and 2 workers: start 4"), "{said}");

@@ -8,8 +8,6 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// If set, a missing browser is a failure.
-const REQUIRED: &str = "LDA_BROWSER_REQUIRED";
 /// Timeout of every wait.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -30,23 +28,15 @@ pub struct Browser {
 }
 
 impl Browser {
-    /// Starts a browser with a window of this size in points, a phone's if it is narrow. `None`,
-    /// and a note, if no browser is installed.
-    pub fn start(width: u32, height: u32) -> Option<Self> {
-        let spawn = Command::new("chromedriver")
+    /// Starts a browser with a window of this size in points, a phone's if it is narrow.
+    pub fn start(width: u32, height: u32) -> Self {
+        let mut driver = Command::new("chromedriver")
             .arg("--port=0")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
-            .spawn();
-        let mut driver = match spawn {
-            Ok(driver) => driver,
-            Err(error) => {
-                assert!(std::env::var_os(REQUIRED).is_none(), "{REQUIRED} is set: {error}");
-                eprintln!("skipped: no chromedriver ({error}); install chromium-driver");
-                return None;
-            }
-        };
+            .spawn()
+            .expect("chromedriver is installed");
         // The driver prints its port, and little afterwards.
         let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
         let said = lines.map_while(Result::ok).find_map(|line| {
@@ -69,15 +59,9 @@ impl Browser {
             "goog:loggingPrefs": { "browser": "ALL" },
         } } });
         let mut browser = Self { driver, port, session: String::new() };
-        match browser.send("POST", "/session", &wanted) {
-            Ok(answer) => browser.session = answer["sessionId"].as_str().unwrap().to_owned(),
-            Err(error) => {
-                assert!(std::env::var_os(REQUIRED).is_none(), "{REQUIRED} is set: {error}");
-                eprintln!("skipped: no browser ({error}); install chromium");
-                return None;
-            }
-        }
-        Some(browser)
+        let answer = browser.send("POST", "/session", &wanted).expect("chromium is installed");
+        browser.session = answer["sessionId"].as_str().unwrap().to_owned();
+        browser
     }
 
     /// Sends a request; returns its `value` or the error.

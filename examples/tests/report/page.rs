@@ -35,10 +35,11 @@ fn chosen(browser: &Browser) -> usize {
 }
 
 #[test]
+#[ignore = "needs Chromium and its chromedriver: .ci/run runs it"]
 fn topics_can_be_browsed_by_keyboard() {
     let scratch = Scratch::trained("keyboard");
     let contents = scratch.report("m.lda docword.x.txt --dates dates.txt --log m.jsonl");
-    let Some(browser) = Browser::start(1400, 900) else { return };
+    let browser = Browser::start(1400, 900);
     browser.open(&scratch.page());
     browser.wait("document.querySelectorAll('.topic-row').length === 5");
     assert_eq!(browser.run("return document.querySelectorAll('.map circle').length"), 5);
@@ -91,11 +92,12 @@ fn topics_can_be_browsed_by_keyboard() {
 }
 
 #[test]
+#[ignore = "needs Chromium and its chromedriver: .ci/run runs it"]
 fn topics_have_names_and_a_table_to_save() {
     let scratch = Scratch::trained("named");
     scratch.write("names.txt", "=Danger, \"quoted\"\n\nSea\n\n\n");
     scratch.report("m.lda docword.x.txt --topic-names names.txt --log m.jsonl");
-    let Some(browser) = Browser::start(1400, 900) else { return };
+    let browser = Browser::start(1400, 900);
     browser.open(&scratch.page());
     browser.wait("document.querySelectorAll('.topic-row').length === 5");
     assert_eq!(browser.run("return document.querySelectorAll('.topic-row strong').length"), 2);
@@ -123,10 +125,11 @@ fn topics_have_names_and_a_table_to_save() {
 }
 
 #[test]
+#[ignore = "needs Chromium and its chromedriver: .ci/run runs it"]
 fn documents_have_colours_and_letters() {
     let scratch = Scratch::trained("document");
     scratch.report("m.lda docword.x.txt --dates dates.txt");
-    let Some(browser) = Browser::start(1400, 900) else { return };
+    let browser = Browser::start(1400, 900);
     browser.open(&format!("{}#/documents", scratch.page()));
     browser.wait("document.querySelector('.document-row')");
     browser.run("document.querySelectorAll('.document-row')[4].focus()");
@@ -170,13 +173,14 @@ fn documents_have_colours_and_letters() {
 }
 
 #[test]
+#[ignore = "needs Chromium and its chromedriver: .ci/run runs it"]
 fn texts_are_shown_as_they_are() {
     let scratch = Scratch::new("shown");
     let text = "<b>Sea</b> & \u{202e}wave; root of a tree, sea and sand";
     scratch.write("t.txt", &format!("{text}\n").repeat(12));
     scratch.train("t.txt --topics 2 --save m.lda");
     scratch.report("m.lda t.txt");
-    let Some(browser) = Browser::start(1400, 900) else { return };
+    let browser = Browser::start(1400, 900);
     browser.open(&format!("{}#/document/3", scratch.page()));
     browser.wait("document.querySelector('#text')");
     assert_eq!(browser.text("document.querySelector('.original p').textContent"), text);
@@ -190,6 +194,7 @@ fn texts_are_shown_as_they_are() {
 }
 
 #[test]
+#[ignore = "needs Chromium and its chromedriver: .ci/run runs it"]
 fn names_are_escaped() {
     let scratch = Scratch::new("hostile");
     let names = [
@@ -207,7 +212,7 @@ fn names_are_escaped() {
     let contents = scratch.report("m.lda docword.h.txt --titles titles.txt --log <i>.jsonl");
     assert_eq!(contents["words"], json!(names));
     assert_eq!(scratch.read("page.html").matches("</script>").count(), 2);
-    let Some(browser) = Browser::start(1400, 900) else { return };
+    let browser = Browser::start(1400, 900);
     for view in ["topics", "topic/0", "documents", "document/0", "training", "about"] {
         browser.open("about:blank");
         browser.open(&format!("{}#/{view}", scratch.page()));
@@ -230,10 +235,11 @@ fn names_are_escaped() {
 }
 
 #[test]
+#[ignore = "needs Chromium and its chromedriver: .ci/run runs it"]
 fn a_phone_has_one_column_without_overflow() {
     let scratch = Scratch::trained("phone");
     scratch.report("m.lda docword.x.txt --dates dates.txt --log m.jsonl");
-    let Some(browser) = Browser::start(390, 844) else { return };
+    let browser = Browser::start(390, 844);
     for view in ["topics", "topic/1", "documents", "document/3", "training", "about"] {
         browser.open("about:blank");
         browser.open(&format!("{}#/{view}", scratch.page()));
@@ -250,11 +256,12 @@ fn a_phone_has_one_column_without_overflow() {
 }
 
 #[test]
+#[ignore = "needs Chromium and its chromedriver: .ci/run runs it"]
 fn small_pages_work_too() {
     let scratch = Scratch::new("single");
     scratch.write("c.txt", "2\n3\n3\n1 1 2\n1 3 1\n2 3 1\n");
     scratch.train("c.txt --topics 1 --save m.lda");
-    let Some(browser) = Browser::start(1000, 700) else { return };
+    let browser = Browser::start(1000, 700);
     for options in ["", "--documents 0", "--document-words 0"] {
         scratch.report(&format!("m.lda c.txt {options}"));
         // A fragment of another page leads to a list.
@@ -334,7 +341,7 @@ fn a_thousand_topics_stay_fluid() {
     scratch.report("m.lda docword.l.txt --method rt");
     let size = fs::metadata(scratch.0.join("page.html")).unwrap().len();
     eprintln!("{:.1} s to make, {:.1} MB", start.elapsed().as_secs_f64(), size as f64 / 1e6);
-    let Some(browser) = Browser::start(1400, 900) else { return };
+    let browser = Browser::start(1400, 900);
     browser.open(&scratch.page());
     browser.wait("document.querySelector('.topic-row')");
     let load = "Math.round(performance.getEntriesByType('navigation')[0].loadEventEnd)";

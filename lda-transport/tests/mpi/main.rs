@@ -16,8 +16,6 @@ mod remote;
 const PART: &str = "LDA_MPI_PART";
 /// Longest time of a job: more than the limit of mpirun.
 const LONGEST: Duration = Duration::from_secs(150);
-/// Variable that makes a missing MPI a failure.
-const REQUIRED: &str = "LDA_MPI_REQUIRED";
 
 /// A running `mpirun` with its ranks.
 struct Job {
@@ -34,9 +32,8 @@ impl Drop for Job {
     }
 }
 
-/// Starts ranks. Returns `None` if there is no `mpirun`.
-#[allow(clippy::print_stderr, reason = "reports that the test is skipped")]
-fn launch(ranks: u32, part: &str, more: &[(&str, &str)]) -> Option<Job> {
+/// Starts ranks.
+fn launch(ranks: u32, part: &str, more: &[(&str, &str)]) -> Job {
     static JOBS: AtomicU32 = AtomicU32::new(0);
     let number = JOBS.fetch_add(1, Ordering::Relaxed);
     let directory = env::temp_dir().join(format!("lda-mpi-{}-{number}", process::id()));
@@ -59,14 +56,8 @@ fn launch(ranks: u32, part: &str, more: &[(&str, &str)]) -> Option<Job> {
         .env("MPIEXEC_TIMEOUT", "120")
         .stdin(Stdio::null())
         .stdout(Stdio::null());
-    match mpirun.spawn() {
-        Ok(mpirun) => Some(Job { mpirun, directory }),
-        Err(error) if env::var_os(REQUIRED).is_some() => panic!("mpirun: {error}"),
-        Err(error) => {
-            eprintln!("skipped, since mpirun cannot be started: {error}");
-            None
-        }
-    }
+    let mpirun = mpirun.spawn().expect("mpirun is installed");
+    Job { mpirun, directory }
 }
 
 /// Waits for the end of a job.
@@ -84,15 +75,14 @@ fn end(mut job: Job) -> ExitStatus {
     }
 }
 
-/// Runs a job. Returns its status, or `None` if there is no `mpirun`.
-fn run(ranks: u32, part: &str) -> Option<ExitStatus> {
-    Some(end(launch(ranks, part, &[])?))
+/// Runs a job.
+fn run(ranks: u32, part: &str) -> ExitStatus {
+    end(launch(ranks, part, &[]))
 }
 
 fn passes(ranks: u32, part: &str) {
-    if let Some(status) = run(ranks, part) {
-        assert!(status.success(), "{part} on {ranks} ranks: {status}");
-    }
+    let status = run(ranks, part);
+    assert!(status.success(), "{part} on {ranks} ranks: {status}");
 }
 
 #[test]
@@ -113,7 +103,7 @@ fn a_rank() {
 
 #[test]
 fn the_contract_holds() {
-    let Some(mut subject) = remote::Ranks::new() else { return };
+    let mut subject = remote::Ranks::new();
     let effort = Effort { bytes: 16 << 20, ..Effort::default() };
     let report = conformance::run(&mut subject, &effort);
     assert!(report.passed(), "{report}");
@@ -131,8 +121,7 @@ fn frames_of_all_lengths_arrive() {
 #[ignore = "20 GB: .ci/extended runs it"]
 fn twenty_gigabytes_arrive() {
     // 716 MB each time, both ways together.
-    let Some(job) = launch(2, "lengths", &[(frames::TIMES, "28")]) else { return };
-    let status = end(job);
+    let status = end(launch(2, "lengths", &[(frames::TIMES, "28")]));
     assert!(status.success(), "{status}");
 }
 
@@ -153,21 +142,16 @@ fn ranks_with_different_limits_fail() {
 
 #[test]
 fn a_job_of_one_rank_needs_no_launcher() {
-    // Without `mpirun`, MPI may not be able to start a single rank either.
-    if let Some(status) = run(1, "alone") {
-        assert!(status.success(), "with mpirun: {status}");
-        let mut alone = Command::new(env::current_exe().unwrap());
-        let alone = alone.args(["a_rank", "--exact", "--ignored"]).env(PART, "alone");
-        let output = alone.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    }
+    passes(1, "alone");
+    let mut alone = Command::new(env::current_exe().unwrap());
+    let alone = alone.args(["a_rank", "--exact", "--ignored"]).env(PART, "alone");
+    let output = alone.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 #[test]
 fn a_rank_that_exits_ends_the_job() {
-    if let Some(status) = run(3, "leaving") {
-        assert!(!status.success());
-    }
+    assert!(!run(3, "leaving").success());
 }
 
 #[test]
