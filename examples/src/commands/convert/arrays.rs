@@ -125,3 +125,69 @@ fn starts_with(path: &Path, magic: &[u8]) -> io::Result<bool> {
     File::open(path)?.take(magic.len() as u64).read_to_end(&mut start)?;
     Ok(start == magic)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Cursor, Write};
+
+    use zip::ZipWriter;
+    use zip::write::SimpleFileOptions;
+
+    use super::*;
+
+    /// An archive of one array, with this shape in its header.
+    fn archive(shape: &[usize], cells: &[f32]) -> Vec<u8> {
+        let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+        archive.start_file("arr_0.npy", SimpleFileOptions::default()).unwrap();
+        npy::write_header(&mut archive, "<f4", shape).unwrap();
+        cells.iter().for_each(|cell| archive.write_all(&cell.to_le_bytes()).unwrap());
+        archive.finish().unwrap().into_inner()
+    }
+
+    /// A file of its own for each test, removed with it.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            Self(std::env::temp_dir().join(format!("lda-{name}-{}.npz", std::process::id())))
+        }
+
+        fn load(&self, bytes: &[u8]) -> Result<Weights, ArrayError> {
+            fs::write(&self.0, bytes).unwrap();
+            load_topics(&self.0)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+
+    #[test]
+    fn damaged_archives_are_refused() {
+        let scratch = Scratch::new("damaged");
+        let bytes = archive(&[2, 3], &[0.5, 0.25, 0.25, 0.0, 0.5, 0.5]);
+        let whole = scratch.load(&bytes).unwrap();
+        for position in 0..bytes.len() {
+            assert!(scratch.load(&bytes[..position]).is_err(), "the first {position} bytes");
+            for flip in [1, 0x80, 0xff] {
+                let mut damaged = bytes.clone();
+                damaged[position] ^= flip;
+                // Times and attributes have no meaning here. Cells have a checksum.
+                if let Ok(read) = scratch.load(&damaged) {
+                    assert_eq!(read, whole, "byte {position} ^ {flip}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nothing_is_allocated_for_cells_that_are_missing() {
+        let scratch = Scratch::new("missing");
+        for shape in [[1 << 20, 1 << 20], [3, usize::MAX / 8], [1, 1]] {
+            let error = scratch.load(&archive(&shape, &[0.5, 0.5])).unwrap_err();
+            assert!(error.to_string().contains("arr_0.npy"), "{error}");
+        }
+    }
+}
