@@ -274,6 +274,38 @@ fn send(process: &Child, signal: &str) {
     assert!(sent.success());
 }
 
+/// Otherwise a file of a few bytes would end the process, and others with it, for lack of memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn runs_that_cannot_fit_into_memory_are_refused() {
+    let scratch = Scratch::new("memory");
+    let path = scratch.file("docword.count.txt");
+    fs::write(&path, "4\n1\n4\n1 1 1000000000\n2 1 1000000000\n3 1 1\n4 1 1\n").unwrap();
+    let small = scratch.file("articles.txt");
+    documents(&small);
+    let nodes = ["--topics", "16000000", "--servers", "2"];
+    for (path, options) in [(&path, &["--topics", "2"][..]), (&small, &nodes)] {
+        let limited = Command::new("sh")
+            .args([
+                "-c",
+                "ulimit -v 2000000; exec \"$@\"",
+                "sh",
+                env!("CARGO_BIN_EXE_lda"),
+                "cluster",
+                "local",
+            ])
+            .args(["--epochs", "1", "--quiet"])
+            .arg(path)
+            .args(options)
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&limited.stderr);
+        assert_eq!(limited.status.code(), Some(1), "{said}");
+        let start = "error: all nodes together need at least ";
+        assert!(said.starts_with(start) && said.contains(" may use 2048000000: "), "{said}");
+    }
+}
+
 #[test]
 fn a_terminated_local_run_continues_from_its_checkpoints() {
     let scratch = Scratch::new("local-snapshots");

@@ -47,6 +47,12 @@ impl Link {
         self.requests.ready(port, MASTER);
     }
 
+    /// Ends the session with a master that has sent a message that makes no sense.
+    pub fn refuse(&mut self, what: String, port: &mut dyn Port) {
+        port.refuse(MASTER, what);
+        self.requests.forget(MASTER);
+    }
+
     /// A request to the master has ended. If the master was restarted before it replied, the new
     /// master requests everything again.
     pub fn ended(

@@ -95,9 +95,12 @@ mod epoch_stats;
 mod epoch_timer;
 mod master;
 mod master_link;
+mod memory;
 mod message;
 mod peers;
 mod phase;
+#[cfg(test)]
+mod recorder;
 mod report;
 mod request_queue;
 mod role;

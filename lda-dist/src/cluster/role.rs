@@ -76,18 +76,24 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
             }
             (Action::Refused { .. }, _) => Ok(()),
             // The endpoint retries requests to a peer that is away for a while.
-            (action, Self::Master(master)) => match master.act(action, port) {
-                // One node does not end the run. The right one may come in its place.
-                Err(Failed::Message { peer, what }) if peer != MASTER => {
-                    master.refuse(peer, what, port);
-                    Ok(())
-                }
-                acted => acted,
-            },
+            (action, Self::Master(master)) => master.act(action, port),
             (action, Self::Server(server)) => server.act(action, port),
             (action, Self::Worker(worker)) => worker.act(action, port),
         };
-        *self.failed_mut() = acted.err();
+        match (acted, &mut *self) {
+            // An invalid message ends the session with its sender, and neither this node nor the run. The
+            // right node may come in its place.
+            (Err(Failed::Message { peer, what }), Self::Master(master)) if peer != MASTER => {
+                master.refuse(peer, what, port);
+            }
+            (Err(Failed::Message { peer: MASTER, what }), Self::Server(server)) => {
+                server.refuse_master(what, port);
+            }
+            (Err(Failed::Message { peer: MASTER, what }), Self::Worker(worker)) => {
+                worker.refuse_master(what, port);
+            }
+            (acted, role) => *role.failed_mut() = acted.err(),
+        }
     }
 
     /// A refusal in words, with what this node can say about the difference.
@@ -238,4 +244,62 @@ impl<T: TopicIndex, D: Documents> Program for Role<T, D> {
 /// Whether a peer was refused for a message, and not for what it is.
 fn is_violation(reason: &Refusal) -> bool {
     matches!(reason, Refusal::Violation(_))
+}
+
+#[cfg(test)]
+mod tests {
+    use lda_core::Corpus;
+    use lda_transport::rpc::{ReplyHandle, RequestKind};
+
+    use super::super::control::Control;
+    use super::super::recorder::Recorder;
+    use super::*;
+    use crate::config::Options;
+    use crate::documents::InMemory;
+    use crate::spec::{ModelSpec, Round};
+
+    fn role(id: u32) -> Role<u16, InMemory> {
+        let corpus = Corpus::from_tokens([[0u32, 1, 1]]).unwrap();
+        let setup = Setup::new(ModelSpec::new(3, 2, 0.1.into(), 0.1, 1).unwrap(), 1)
+            .options(Options { shards: 1, partitions: 1, servers: 1, ..Options::default() });
+        Role::new(setup, NodeId(id), InMemory::new(corpus, 1).unwrap(), None)
+    }
+
+    fn message(body: Vec<u8>) -> Action {
+        let reply_to = ReplyHandle { peer: MASTER, incarnation: 1, number: 1 };
+        Action::Request { reply_to, kind: RequestKind::Push, body: body.into() }
+    }
+
+    fn joined(incarnation: u64) -> Action {
+        Action::Joined { peer: MASTER, incarnation, role: 0, restarted: incarnation > 1 }
+    }
+
+    /// Otherwise a program that takes the place of the master for a moment would end all nodes.
+    #[test]
+    fn a_master_that_sends_nonsense_is_refused() {
+        let of_worker = Control::RestartRequest { attempt: 1 }.encode(3, 2);
+        let early = Control::Begin {
+            round: Round { epoch: 1, number: 7, attempt: 0 },
+            needed: 0,
+            write: false,
+            delta: Vec::new(),
+        };
+        for (id, nonsense) in
+            [(1, vec![255, 1, 2]), (2, vec![255, 1, 2]), (2, Vec::new()), (2, of_worker)]
+        {
+            let (mut role, mut port) = (role(id), Recorder::default());
+            role.act(joined(1), &mut port);
+            let asked = port.asked.len();
+            assert!(asked > 0, "node {id} introduces itself");
+            role.act(message(nonsense.clone()), &mut port);
+            assert_eq!(role.failed(), None, "node {id}: {nonsense:?}");
+            assert_eq!(port.refused, [MASTER], "node {id}: {nonsense:?}");
+            // A message of an attempt that this node does not know makes sense, and is late.
+            role.act(message(early.encode(3, 2)), &mut port);
+            assert_eq!((role.failed(), port.refused.len()), (None, 1), "node {id}");
+            // The right master has everything to learn.
+            role.act(joined(2), &mut port);
+            assert_eq!(port.asked.len(), 2 * asked, "node {id}");
+        }
+    }
 }

@@ -106,6 +106,12 @@ impl<T: TopicIndex> ServerNode<T> {
         self.stopped
     }
 
+    /// Refuses a master whose message does not fit the state of this node. Its successor starts another
+    /// attempt.
+    pub(super) fn refuse_master(&mut self, what: String, port: &mut dyn Port) {
+        self.link.refuse(what, port);
+    }
+
     /// Asks the master to release this node.
     pub(super) fn stop(&mut self, port: &mut dyn Port) {
         self.link.stop(&self.setup, port);
@@ -134,11 +140,14 @@ impl<T: TopicIndex> ServerNode<T> {
                     reject(port, reply_to, None);
                     Ok(())
                 }
-                // An invalid request of a worker is the worker's error; one of the master's ends
-                // the run here.
                 Err(Refusal::Fatal(failed)) => {
                     reject(port, reply_to, Some(&failed));
-                    if reply_to.peer == MASTER { Err(failed) } else { Ok(()) }
+                    match failed {
+                        // An invalid request of a worker is the worker's error.
+                        _ if reply_to.peer != MASTER => Ok(()),
+                        Failed::Rows(error) => Err(unexpected(&error.to_string())),
+                        failed => Err(failed),
+                    }
                 }
             },
             _ => Ok(()),

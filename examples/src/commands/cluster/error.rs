@@ -7,6 +7,7 @@ use lda_dist::cluster::{Failed, RunError};
 use lda_dist::documents::StoredError;
 use lda_dist::spec::SpecError;
 use lda_dist::storage::StorageError;
+use lda_examples::memory;
 use lda_examples::output::OutputError;
 use lda_examples::program::StartError;
 use lda_examples::reading::ReadingError;
@@ -33,6 +34,19 @@ pub enum ClusterError {
     /// Invalid model options.
     #[error(transparent)]
     Spec(#[from] SpecError),
+    /// The nodes of this process do not fit into memory.
+    #[error(
+        "{nodes} at least {needed} bytes of memory, and this process may use {limit}: ask for fewer topics, \
+         check the largest word number and the counts of the documents, or use more machines"
+    )]
+    Memory {
+        /// The nodes, and that they need.
+        nodes: &'static str,
+        /// Bytes that they need at least.
+        needed: u64,
+        /// Bytes that the process may use.
+        limit: u64,
+    },
     /// A node failed.
     #[error(transparent)]
     Run(#[from] RunError),
@@ -107,6 +121,17 @@ pub enum ClusterError {
 }
 
 impl ClusterError {
+    /// Fails if nodes that need this many bytes do not fit into the memory of this process.
+    ///
+    /// # Errors
+    /// [`ClusterError::Memory`].
+    pub fn check_memory(nodes: &'static str, needed: u64) -> Result<(), Self> {
+        match memory::of_process() {
+            Some(limit) if limit < needed => Err(Self::Memory { nodes, needed, limit }),
+            _ => Ok(()),
+        }
+    }
+
     /// Exit status: 2 if an option or the configuration is the cause, 75 for another node or a signal, 1
     /// otherwise.
     pub fn status(&self) -> u8 {

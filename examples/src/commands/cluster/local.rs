@@ -44,6 +44,9 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
         setup.checkpoint_every = args.snapshot_every;
         stop = Some(stop::listen().map_err(ClusterError::Signals)?);
     }
+    setup.check().map_err(|error| RunError::from(Failed::from(error)))?;
+    let needed = setup.least_memory_local(corpus.num_tokens());
+    ClusterError::check_memory("all nodes together need", needed)?;
     let documents = divide(&setup, corpus).map_err(RunError::from)?;
     let (tokens, address) = (documents.corpus().num_tokens(), args.status.as_deref());
     let master = NodeName { role: RoleName::Master, index: 0 };
@@ -61,9 +64,8 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     }
 }
 
-/// Divides the documents into shards, after the checks that each node of a network makes by itself.
+/// Divides the documents into shards, after words are placed as each node of a network does by itself.
 fn divide(setup: &Setup, corpus: Corpus) -> Result<InMemory, Failed> {
-    setup.check()?;
     place(&setup.spec, &setup.options, &WordStats::of(&corpus), DocumentLengths::of(&corpus))?;
     Ok(InMemory::new(corpus, setup.options.shards)?)
 }

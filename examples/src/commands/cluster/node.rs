@@ -54,13 +54,15 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     let stop = stop::listen().map_err(ClusterError::Signals)?;
     let mut transport = connect(args, &config, &setup)?;
     let node = NodeName::of(&setup, transport.id());
+    let tokens = documents.num_tokens();
+    let needed = setup.least_memory(setup.role_of(transport.id()), tokens);
+    ClusterError::check_memory("this node needs", needed)?;
     // Opened before training, so that a path that cannot be written fails at once.
     let save = config.training.save.as_deref().filter(|_| node.role == RoleName::Master);
     let output = save.map(Output::create_file).transpose()?;
     args.program.note(&format!("{} {}", node.role.name(), node.index));
     let named = node.role == RoleName::Master && (output.is_some() || setup.top_words > 0);
     let vocabulary = if named { documents.vocabulary().map_err(place)? } else { None };
-    let tokens = documents.num_tokens();
     if let Some(near) = near.filter(|_| node.role == RoleName::Master) {
         args.program
             .note(&format!("{near} of {tokens} tokens are on the machines of their workers"));

@@ -2,9 +2,10 @@
 
 use lda_core::Corpus;
 use lda_transport::NodeId;
-use lda_transport::rpc::{Action, MessageBuf, Outcome, Overloaded, ReplyHandle, RequestId};
+use lda_transport::rpc::{Action, Outcome, ReplyHandle};
 
 use super::*;
+use crate::cluster::recorder::Recorder;
 use crate::cluster::{Role, Setup};
 use crate::config::Options;
 use crate::documents::InMemory;
@@ -13,34 +14,6 @@ use crate::spec::ModelSpec;
 
 const SERVER: NodeId = NodeId(1);
 const WORKER: NodeId = NodeId(2);
-
-/// Records the requests of a master, and replies to none.
-#[derive(Default)]
-struct Recorder {
-    asked: Vec<RequestId>,
-    refused: Vec<NodeId>,
-}
-
-impl Port for Recorder {
-    fn ask(
-        &mut self,
-        peer: NodeId,
-        _: RequestKind,
-        _: MessageBuf,
-    ) -> Result<RequestId, Overloaded> {
-        let request = RequestId { peer, number: 1 + self.asked.len() as u64 };
-        self.asked.push(request);
-        Ok(request)
-    }
-
-    fn reply(&mut self, _: ReplyHandle, _: MessageBuf) {}
-
-    fn reject(&mut self, _: ReplyHandle, _: MessageBuf) {}
-
-    fn refuse(&mut self, peer: NodeId, _: String) {
-        self.refused.push(peer);
-    }
-}
 
 /// The master of a run with one server and one worker, which are ready.
 fn master(asked: &mut Recorder) -> Master {

@@ -156,6 +156,12 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         self.stopped
     }
 
+    /// Refuses a master whose message does not fit the state of this node. Its successor starts another
+    /// attempt.
+    pub(super) fn refuse_master(&mut self, what: String, port: &mut dyn Port) {
+        self.link.refuse(what, port);
+    }
+
     /// Asks the master to release this node.
     pub(super) fn stop(&mut self, port: &mut dyn Port) {
         self.link.stop(&self.setup, port);
