@@ -78,6 +78,7 @@ pub mod request;
 pub mod route;
 mod row_cache;
 pub mod row_store;
+mod sampler_pool;
 pub mod server;
 pub mod shard;
 pub mod snapshot;

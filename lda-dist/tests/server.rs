@@ -259,6 +259,28 @@ fn requests_for_absent_words_and_tokens_are_refused() {
 }
 
 #[test]
+fn many_requests_have_the_replies_that_each_has_alone() {
+    let mut alone = both();
+    let pull = alone.all_pulled(&[]);
+    let documents = alone.documents();
+    let requests = [
+        request(Kind::Sizes, &ABOUT, &[]),
+        request(Kind::Pull, &ABOUT, &pull),
+        request(Kind::Pull, &RequestHeader { slice: 7, ..ABOUT }, &pull),
+        request(Kind::Push, &ABOUT, &documents),
+        Vec::new(),
+        request(Kind::Pull, &RequestHeader { round: JOIN, ..ABOUT }, &pull),
+        request(Kind::Pull, &ABOUT, &pull),
+    ];
+    let expected: Vec<_> = requests.iter().map(|request| ask(&mut alone.server, request)).collect();
+    assert_eq!(expected.iter().filter(|reply| reply.is_ok()).count(), 4);
+    let mut server = both().server.threads(4);
+    let bytes: Vec<&[u8]> = requests.iter().map(|request| &request[..]).collect();
+    assert_eq!(server.serve_all(&bytes), expected);
+    assert_eq!(server.serve_all(&[]), []);
+}
+
+#[test]
 fn a_shard_joins_once_and_with_words_of_the_partition() {
     let mut both = both();
     let mut join = Vec::new();

@@ -46,25 +46,26 @@
 //! 0 its bits differ: the first rounds after a restart read the counts of that moment, while
 //! without the restart they would have read older ones.
 //!
-//! A node with a fatal error, such as unreadable documents or a malformed message, reports it to
-//! the master, which ends the run.
+//! A node with a fatal error, such as unreadable documents, reports it to the master, which ends the run. A
+//! node that sends a malformed message is refused, and counts as lost.
 //!
 //! # Bounds
 //!
 //! The memory of a node is bounded however slow the others are, also with hot words and long
-//! documents. With W workers, S shards, partitions whose rows take at most R bytes, and a =
-//! [`prefetch`](Setup::prefetch):
+//! documents. With W workers, S shards, partitions whose rows take at most R bytes, t =
+//! [`threads`](field@Setup::threads) and n = t (1 + [`prefetch`](field@Setup::prefetch)) partitions of a
+//! worker in flight:
 //!
 //! | | at most |
 //! |---|---|
 //! | requests of a worker during the joining | 16 MiB, and a partition of a shard: it sends more as servers acknowledge |
-//! | and while it samples | 1 + a pushes, as a partition starts when another ends; 1 + a deltas to each server, which processes requests in order |
+//! | and while it samples | n pushes, as a partition starts when another ends; n deltas to each server, which processes requests in order |
 //! | of these, in flight | 256 MiB, or one ([`in_flight`](lda_transport::rpc::Config::in_flight)) |
-//! | replies to it | (1 + a) (R + answer) |
+//! | replies to it | n (R + answer) |
 //! | a push and its answer | about 2 R, as [pushed words](crate::route) cost less than their rows there and back: 0.6 R in tests with skew; if [all are pushed](crate::config::Routing::Push), the rows of C_d of the shard |
 //! | requests to a server | [`MAX_HELD_BYTES`] from all workers together, except one from each: the [window](config) of each is its share |
 //! | broadcasts of the master | the message, and [`BROADCAST_BYTES`] of copies in flight, or one |
-//! | replies of a server | W (1 + a) R until the transport accepts them, if all connections are slow |
+//! | replies of a server | W n R until the transport accepts them, if all connections are slow |
 //! | a row | 8 bytes for each of its min(K, C_w) topics; 1.5 to 1.7 on kos, after 20 epochs with K = 100 and 1,000 |
 //!
 //! More partitions make R smaller, and with it all of these. [`Report::memory`] stays below the
@@ -76,8 +77,8 @@
 //! | c(n), a row of counts of n tokens | 2 T (min(K, n) + 16) + 132 |
 //! | b, the sampler of the largest partition of a shard | 2 ((32 + 3 T) tokens + Σ over words (8 min(K, C_w) + c(C_w) + 16)) + 40 K |
 //! | q, the pushed documents of such a partition | Σ over documents (64 + 16 min(K, L) + c(L)) + 48 tokens |
-//! | a worker | b + (1 + a) q, and for each shard (4 + T) tokens + Σ over documents (c(L) + 20) + 8 words + 4 K (3 + r) + 256 |
-//! | a server | b + q + r (64 tokens that are sampled on its words in a round + 4 K) + Σ over words (16 (2 + r) min(K, C_w) + 9 (1 + r) + 4 (3 + S)) |
+//! | a worker | t b + n q, and for each shard (4 + T) tokens + Σ over documents (c(L) + 20) + 8 words + 4 K (3 + r) + 256 |
+//! | a server | t (b + q) + r (64 tokens that are sampled on its words in a round + 4 K) + Σ over words (16 (2 + r) min(K, C_w) + 9 (1 + r) + 4 (3 + S)) |
 //!
 //! This is the worst case, in which each token has a topic of its own and moves in each round. In
 //! tests with a word that is in all documents, a document that has nearly all tokens, and equal

@@ -117,13 +117,18 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
     /// Does a piece of work that needs no further message; returns whether there was any. Requests that
     /// wait should be sent before, so that other nodes work at the same time.
     pub fn work(&mut self, port: &mut dyn Port) -> bool {
-        let Self::Worker(worker) = self else { return false };
-        if worker.failed.is_some() {
+        if self.failed().is_some() {
             return false;
         }
-        let worked = worker.work(port);
-        worker.failed = worked.as_ref().err().cloned();
-        worked != Ok(false)
+        match self {
+            Self::Master(_) => false,
+            Self::Server(server) => server.work(port),
+            Self::Worker(worker) => {
+                let worked = worker.work(port);
+                worker.failed = worked.as_ref().err().cloned();
+                worked != Ok(false)
+            }
+        }
     }
 
     /// Asks for the end of this node: the current epoch is completed, its topics are written, and then

@@ -59,8 +59,8 @@ pub enum RunError {
 /// while a peer is lost. It may take the master's [reports](super::Master::report), and report the
 /// peers that this node waits for.
 ///
-/// Sampling runs on this thread, between messages. To use several threads, run several nodes, each
-/// with shards of its own.
+/// Sampling runs between messages: on this thread, or on those of rayon if
+/// [`Setup::threads`](field@Setup::threads) is more than 1.
 ///
 /// A peer that is lost may come back, and the run continues; if it does not within `patience`, the
 /// run ends.

@@ -28,6 +28,8 @@ pub struct ServerNode<T: TopicIndex> {
     round: Round,
     ended: Option<Round>,
     totals: Vec<u32>,
+    /// Requests of workers that are not processed yet.
+    waiting: Vec<(ReplyHandle, Frame)>,
     finished: bool,
     /// The epoch from which the run goes on, if it was stopped.
     stopped: Option<u32>,
@@ -63,6 +65,7 @@ impl<T: TopicIndex> ServerNode<T> {
             round,
             ended: None,
             totals,
+            waiting: Vec::new(),
             finished: false,
             stopped: None,
             failed: None,
@@ -131,7 +134,11 @@ impl<T: TopicIndex> ServerNode<T> {
                 Ok(())
             }
             Action::Completed { request, outcome } => self.link.ended(request, outcome, port),
-            Action::Request { reply_to, body, .. } => match self.receive(reply_to, &body) {
+            Action::Request { reply_to, body, .. } if reply_to.peer != MASTER => {
+                self.waiting.push((reply_to, body));
+                Ok(())
+            }
+            Action::Request { reply_to, body, .. } => match self.receive(&body) {
                 Ok(reply) => {
                     port.reply(reply_to, MessageBuf::from(&reply[..]));
                     Ok(())
@@ -143,8 +150,6 @@ impl<T: TopicIndex> ServerNode<T> {
                 Err(Refusal::Fatal(failed)) => {
                     reject(port, reply_to, Some(&failed));
                     match failed {
-                        // An invalid request of a worker is the worker's error.
-                        _ if reply_to.peer != MASTER => Ok(()),
                         Failed::Rows(error) => Err(unexpected(&error.to_string())),
                         failed => Err(failed),
                     }
@@ -154,18 +159,28 @@ impl<T: TopicIndex> ServerNode<T> {
         }
     }
 
-    /// Processes a message; returns the reply.
-    fn receive(&mut self, reply_to: ReplyHandle, body: &Frame) -> Result<Vec<u8>, Refusal> {
-        let spec = &self.setup.spec;
-        if reply_to.peer != MASTER {
-            let server = self.server.as_mut().ok_or(Refusal::WrongTime)?;
-            let mut reply = Vec::new();
-            return match server.serve(body, &mut reply) {
-                Ok(()) => Ok(reply),
-                Err(error) if error.is_of_another_time() => Err(Refusal::WrongTime),
-                Err(error) => Err(error.into()),
-            };
+    /// Processes the requests of workers that have arrived; returns whether there were any.
+    pub(super) fn work(&mut self, port: &mut dyn Port) -> bool {
+        let waiting = std::mem::take(&mut self.waiting);
+        let Some(server) = &mut self.server else {
+            waiting.iter().for_each(|(reply_to, _)| reject(port, *reply_to, None));
+            return !waiting.is_empty();
+        };
+        let bodies: Vec<&[u8]> = waiting.iter().map(|(_, body)| &body[..]).collect();
+        for ((reply_to, _), reply) in waiting.iter().zip(server.serve_all(&bodies)) {
+            match reply {
+                Ok(reply) => port.reply(*reply_to, MessageBuf::from(&reply[..])),
+                Err(error) if error.is_of_another_time() => reject(port, *reply_to, None),
+                // An invalid request of a worker is the worker's error.
+                Err(error) => reject(port, *reply_to, Some(&error.into())),
+            }
         }
+        !waiting.is_empty()
+    }
+
+    /// Processes a message of the master; returns the reply.
+    fn receive(&mut self, body: &Frame) -> Result<Vec<u8>, Refusal> {
+        let spec = &self.setup.spec;
         match Control::decode(spec.topics(), spec.words(), body) {
             Some(Control::Start { attempt, epoch, lengths, words, .. }) => {
                 self.start(Round::joining(epoch, attempt), lengths, &words)
@@ -210,7 +225,8 @@ impl<T: TopicIndex> ServerNode<T> {
         let own = placement.slices_on(self.number, spec.topics());
         self.attempt = joining.attempt;
         (self.round, self.ended) = (joining, None);
-        self.server = Some(Server::new(spec, options, joining, own));
+        let server = Server::new(spec, options, joining, own);
+        self.server = Some(server.threads(self.setup.threads));
         self.totals.fill(0);
         self.finished = false;
         self.stopped = None;

@@ -82,6 +82,10 @@ pub struct Setup {
     /// Number of partitions whose rows a worker requests while it samples another; default 1. Nodes
     /// may differ in it. A worker holds the rows of this many more partitions.
     pub prefetch: u16,
+    /// Number of threads that a node uses at the same time: 1, the default, is its own, and more are those of
+    /// rayon. A worker samples partitions of this many different shards, a server ends the rounds of this
+    /// many slices. Does not change results; nodes may differ in it.
+    pub threads: usize,
     /// Aggregates that servers compute in evaluated epochs; default the built-in ones.
     pub aggregates: Registry,
 }
@@ -102,6 +106,7 @@ impl Setup {
             corpus,
             checkpoint_every: 0,
             prefetch: 1,
+            threads: 1,
             aggregates: Registry::default(),
         }
     }
@@ -166,6 +171,12 @@ impl Setup {
         self
     }
 
+    /// Sets [`threads`](field@Self::threads).
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = threads;
+        self
+    }
+
     /// Sets [`aggregates`](field@Self::aggregates).
     pub fn aggregates(mut self, aggregates: Registry) -> Self {
         self.aggregates = aggregates;
@@ -195,6 +206,7 @@ impl Setup {
             corpus,
             checkpoint_every,
             prefetch: _,
+            threads: _,
             aggregates,
         } = self;
         let spec = spec.fingerprint();
@@ -221,6 +233,12 @@ impl Setup {
         }
         let bytes: Vec<u8> = numbers.into_iter().flat_map(u64::to_le_bytes).collect();
         checksum(&bytes)
+    }
+
+    /// Most partitions in flight at a worker with this many shards: each thread samples one, and rows of
+    /// [`prefetch`](field@Self::prefetch) more are requested meanwhile.
+    pub(super) fn max_partitions_in_flight(&self, shards: usize) -> usize {
+        self.threads.min(shards).max(1) * (1 + usize::from(self.prefetch))
     }
 
     /// Whether workers write checkpoints after this epoch.

@@ -71,6 +71,7 @@ pub struct Distributed {
     division: Division,
     options: Options,
     prefetch: u16,
+    threads: Option<usize>,
     aggregates: Registry,
     cancel: Option<Arc<AtomicBool>>,
 }
@@ -108,6 +109,7 @@ impl Distributed {
             division: Division::default(),
             options: Options::default(),
             prefetch: 1,
+            threads: None,
             aggregates: Registry::default(),
             cancel: None,
         }
@@ -206,6 +208,13 @@ impl Distributed {
     /// not change the result.
     pub fn prefetch(mut self, partitions: u16) -> Self {
         self.prefetch = partitions;
+        self
+    }
+
+    /// Number of threads of a node, see [`Setup::threads`](field@Setup::threads); default those of rayon. Does
+    /// not change the result.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads);
         self
     }
 
@@ -308,6 +317,7 @@ impl Distributed {
             .epochs(self.epochs)
             .evaluate_every(self.evaluate_every)
             .prefetch(self.prefetch)
+            .threads(self.threads.unwrap_or_else(rayon::current_num_threads))
             .aggregates(self.aggregates.clone());
         setup.check()?;
         // Nodes place words by themselves; here it finds errors before they start.

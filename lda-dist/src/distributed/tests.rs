@@ -89,8 +89,9 @@ fn any_number_of_workers_gives_the_same_bits() {
     let long = small().short_length(20).staleness(1).passes(2);
     for run in [small(), long] {
         let one = run.clone().train(&corpus, ()).unwrap();
-        for workers in [2, 3] {
-            let other = run.clone().workers(workers).prefetch(3).train(&corpus, ()).unwrap();
+        for (workers, threads) in [(1, 1), (1, 2), (1, 16), (2, 1), (3, 3)] {
+            let other = run.clone().workers(workers).threads(threads).prefetch(workers as u16);
+            let other = other.train(&corpus, ()).unwrap();
             assert_eq!(one.assignments, other.assignments);
             assert_eq!(one.model, other.model);
             assert_eq!(one.resolved, other.resolved);

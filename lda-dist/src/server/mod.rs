@@ -14,26 +14,27 @@
 
 mod error;
 mod push;
+mod serve;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use hashbrown::HashMap;
 use lda_core::counts::TopicIndex;
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 
 use crate::aggregate::Aggregate;
 use crate::config::Options;
-use crate::partition_sampler::{PartitionSampler, RoundContext};
 use crate::placement::Slice;
-use crate::request::{self, Kind, RequestHeader};
+use crate::request::{self, RequestHeader};
 use crate::route::Route;
-use crate::row_cache::{ROW_CACHE_BYTES, RowCache};
-use crate::row_store::RowStore;
+use crate::row_cache::RowCache;
+use crate::row_store::{RowStore, RowStoreError};
+use crate::sampler_pool::SamplerPool;
 use crate::spec::{ModelSpec, Round};
 use crate::wire::{Lists, RowCode, WireError};
 
 pub use error::RequestError;
-use push::{Push, RowSource};
 
 /// Rows of a server, and its open rounds.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ pub struct Server<T: TopicIndex> {
     slices: BTreeMap<u16, SliceState<T>>,
     /// Bytes of all row caches.
     row_cache: usize,
-    sampler: PartitionSampler<T>,
+    samplers: SamplerPool<T>,
     /// Largest number of bytes that the documents of one request took.
     pushed: usize,
 }
@@ -108,82 +109,17 @@ impl<T: TopicIndex> Server<T> {
             rounds: VecDeque::new(),
             slices: slices.into_iter().map(held).collect(),
             row_cache: 0,
-            sampler: PartitionSampler::new(spec.topics()),
+            samplers: SamplerPool::new(spec.topics(), 1),
             pushed: 0,
         }
     }
 
-    /// Processes a [request], and writes the reply.
-    ///
-    /// # Errors
-    /// [`RequestError`]; then nothing has changed, and the reply is unspecified.
-    pub fn serve(&mut self, request: &[u8], reply: &mut Vec<u8>) -> Result<(), RequestError> {
-        let (kind, header, body) = request::read(request)?;
-        let RequestHeader { shard, slice, round } = header;
-        if self.row_cache > ROW_CACHE_BYTES {
-            self.slices.values_mut().for_each(|it| it.row_cache = RowCache::default());
-            self.row_cache = 0;
-        }
-        let Self { joining, rounds, slices, .. } = self;
-        let of = slices.get_mut(&slice).ok_or(RequestError::Slice { slice })?;
-        if kind == Kind::Join {
-            // Counts are accepted only while shards join.
-            if round != *joining || of.store.version() > 0 {
-                let now = rounds.front().map_or(*joining, |open| open.round);
-                return Err(RequestError::Round { found: round, now });
-            }
-            return of.join(&header, body);
-        }
-        let Some(open) = rounds.iter().find(|open| open.round == round) else {
-            let now = rounds.front().ok_or(RequestError::NotYet)?.round;
-            return Err(RequestError::Round { found: round, now });
-        };
-        if !of.shards.contains_key(&shard) {
-            return Err(RequestError::Shard { shard, slice });
-        }
-        let version = open.version;
-        match kind {
-            Kind::Join => unreachable!("handled above"),
-            Kind::Sizes => of.sizes(shard, version, body, reply),
-            Kind::Pull => of.pull(shard, version, body, reply),
-            Kind::PushDeltas => {
-                let is_whole = of.topics == (0..self.spec.topics());
-                of.add_deltas(&header, is_whole, body)
-            }
-            Kind::Push => self.push(&header, body, reply),
-        }
-    }
-
-    /// Samples pushed tokens by rows and C_k of the start of their round.
-    fn push(
-        &mut self,
-        header: &RequestHeader,
-        body: &[u8],
-        answer: &mut Vec<u8>,
-    ) -> Result<(), RequestError> {
-        let Self { spec, options, rounds, slices, row_cache, sampler, pushed, .. } = self;
-        let RequestHeader { slice, round, .. } = *header;
-        let of = slices.get_mut(&slice).ok_or(RequestError::Slice { slice })?;
-        let open = rounds.iter().find(|open| open.round == header.round);
-        let open = open.ok_or(RequestError::NotYet)?;
-        if of.topics != (0..spec.topics()) {
-            return Err(RequestError::PartialRows { slice });
-        }
-        let (version, totals) = (open.version, &open.totals[..]);
-        let before = of.row_cache.memory();
-        // If not, no other shard pushes to this version.
-        let is_shared = options.shards > options.rounds;
-        let oldest = rounds.front().map_or(version, |open| open.version);
-        let left = ROW_CACHE_BYTES.saturating_sub(*row_cache);
-        let cached = is_shared
-            .then(|| of.row_cache.version(spec.topics(), &of.tokens, version, oldest, left))
-            .flatten();
-        let round = RoundContext { spec, round, totals, passes: options.passes };
-        let push = Push { options, header, round, rows: RowSource { version, cached } };
-        let done = push.run(of, sampler, body, answer);
-        *row_cache = *row_cache - before + of.row_cache.memory();
-        *pushed = done?.max(*pushed);
-        Ok(())
+    /// Sets the number of slices that are worked on at the same time: 1, the default, on the calling thread,
+    /// and more on the threads of rayon. Does not change results.
+    #[must_use]
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.samplers.set_threads(threads);
+        self
     }
 
     /// Ends the oldest open round, or the joining, for all rows of this server. Adds the delta of
@@ -196,9 +132,9 @@ impl<T: TopicIndex> Server<T> {
     /// # Panics
     /// If `changes` does not have K entries.
     pub fn end_round(&mut self, round: Round, changes: &mut [i64]) -> Result<(), RequestError> {
-        for of in self.slices.values_mut() {
-            let own = of.topics.start as usize..of.topics.end as usize;
-            of.store.end_round(round, &mut changes[own])?;
+        let mut slices: Vec<&mut SliceState<T>> = self.slices.values_mut().collect();
+        for slices in slices.chunks_mut(self.samplers.threads()) {
+            end_rounds(slices, round, changes)?;
         }
         self.rounds.retain(|open| open.round != round);
         // The next round to start reads the current rows.
@@ -282,9 +218,30 @@ impl<T: TopicIndex> Server<T> {
             own + shards + 4 * held.words.capacity() + 8 * held.tokens.capacity()
         };
         let totals: usize = self.rounds.iter().map(|open| 4 * open.totals.capacity()).sum();
-        let of_request = self.sampler.memory() + self.pushed;
+        let of_request = self.samplers.memory() + self.pushed;
         self.slices.values().map(of).sum::<usize>() + of_request + totals
     }
+}
+
+/// Ends a round for slices, at the same time, and adds their deltas of C_k to `changes`.
+fn end_rounds<T: TopicIndex>(
+    slices: &mut [&mut SliceState<T>],
+    round: Round,
+    changes: &mut [i64],
+) -> Result<(), RequestError> {
+    let own = |of: &SliceState<T>| of.topics.start as usize..of.topics.end as usize;
+    if let [of] = slices {
+        return Ok(of.store.end_round(round, &mut changes[own(of)])?);
+    }
+    let ended = slices.par_iter_mut().with_max_len(1).map(|of| {
+        let mut by_topic = vec![0; own(of).len()];
+        of.store.end_round(round, &mut by_topic).map(|()| by_topic)
+    });
+    let ended: Vec<Result<Vec<i64>, RowStoreError>> = ended.collect();
+    for (of, by_topic) in slices.iter().zip(ended) {
+        changes[own(of)].iter_mut().zip(by_topic?).for_each(|(change, by)| *change += by);
+    }
+    Ok(())
 }
 
 impl<T: TopicIndex> SliceState<T> {

@@ -156,6 +156,7 @@ fn deltas_that_do_not_sum_to_zero_end_the_run() {
         RowCode::new(topics.end - topics.start).encode(&[(0, 1i32)], &mut body);
         let reply_to = ReplyHandle { peer, incarnation: 1, number: 1 };
         node.act(Action::Request { reply_to, kind: Asking::Push, body: body.into() }, &mut NoPort);
+        assert!(node.work(&mut NoPort));
     });
     let mut failed = None;
     for _ in 0..1000 {

@@ -74,13 +74,16 @@ fn world(setup: &Setup, stored: &InMemory, network: Network, seed: u64) -> World
 fn world_of(setups: &[Setup], stored: &InMemory, network: Network, seed: u64) -> World<Node> {
     let mut world = World::new(&SimOptions { seed, network, ..SimOptions::default() });
     for (id, setup) in (0..).map(NodeId).zip(setups) {
-        // Nodes may differ in `prefetch`; of `top_words` only the master's value counts.
+        // Nodes may differ in `prefetch` and `threads`; of `top_words` only the master's value counts.
         let (prefetch, mut top_words) = ((id.0 % 4) as u16, setup.top_words);
+        let threads = 1 + (id.0 % 3) as usize;
         if id != MASTER {
             top_words += id.0;
         }
-        let (setup, stored) =
-            (setup.clone().prefetch(prefetch).top_words(top_words), stored.clone());
+        let (setup, stored) = (
+            setup.clone().prefetch(prefetch).threads(threads).top_words(top_words),
+            stored.clone(),
+        );
         world.add(id, move |birth| {
             let node = Role::new(setup.clone(), id, stored.clone(), None);
             let (incarnation, configuration) = (birth.incarnation, setup.fingerprint());

@@ -230,7 +230,8 @@ impl Training {
             .evaluate_every(self.evaluate_every)
             .top_words(self.top_words)
             .collect_model(self.save.is_some())
-            .prefetch(self.prefetch))
+            .prefetch(self.prefetch)
+            .threads(rayon::current_num_threads()))
     }
 }
 

@@ -56,6 +56,9 @@ struct PartitionInFlight {
     trip: Trip<Frame>,
 }
 
+/// Result of sampling a partition.
+type SampledTask = (PartitionTask, Result<Option<Sampled>, AnswerError>);
+
 /// State of one attempt. A restart drops it.
 #[derive(Debug)]
 pub(super) struct Attempt<T: TopicIndex> {
@@ -120,6 +123,16 @@ impl<T: TopicIndex> Attempt<T> {
         }
     }
 
+    /// The placement of words by which the shards are laid out.
+    pub fn placement(&self) -> &Placement {
+        &self.placement
+    }
+
+    /// The shards, for another attempt.
+    pub fn into_shards(self) -> Vec<Shard<T>> {
+        self.shards
+    }
+
     /// Shards of this worker.
     pub fn shards(&self) -> &[Shard<T>] {
         &self.shards
@@ -170,7 +183,7 @@ impl<T: TopicIndex> Attempt<T> {
     /// Starts partitions, as many as may be in flight, and ends and starts rounds.
     fn advance(&mut self, node: &mut Node<'_, T>) -> Result<(), Failed> {
         loop {
-            while self.in_flight.len() <= usize::from(node.setup.prefetch) {
+            while self.in_flight.len() < node.setup.max_partitions_in_flight(self.shards.len()) {
                 if self.tasks.is_empty() && !self.queue_next_round(node.setup) {
                     break;
                 }
@@ -224,13 +237,12 @@ impl<T: TopicIndex> Attempt<T> {
         }
         self.round = round;
         self.sampling = Some(span!(INFO, "round", epoch = round.epoch, round = round.number));
-        for (index, shard) in self.shards.iter_mut().enumerate() {
-            if round.number == 0 {
-                shard.begin_epoch(spec);
-                if shard.has_long() {
-                    self.long_documents.push_back(index);
-                }
-            }
+        if round.number == 0 {
+            let is_long = |index: &usize| self.shards[*index].has_long();
+            self.long_documents.extend((0..self.shards.len()).filter(is_long));
+            node.samplers.for_each(&mut self.shards, |shard| shard.begin_epoch(spec));
+        }
+        for shard in &mut self.shards {
             shard.begin_round(&self.totals, options.sync())?;
         }
         if self.tasks.last() < round {
@@ -258,12 +270,14 @@ impl<T: TopicIndex> Attempt<T> {
         }
         let mut stats = std::mem::take(&mut self.epoch_stats);
         if node.setup.evaluates(self.round.epoch) {
-            let part =
-                |shard: &Shard<T>| (shard.number(), shard.tokens().log_joint(&node.setup.spec));
-            stats.parts = self.shards.iter().map(part).collect();
+            let mut parts: Vec<_> = self.shards.iter().map(|shard| (shard, (0, 0.0))).collect();
+            node.samplers.for_each(&mut parts, |(shard, part)| {
+                *part = (shard.number(), shard.tokens().log_joint(&node.setup.spec));
+            });
+            stats.parts = parts.into_iter().map(|(_, part)| part).collect();
             stats.non_zeros = self.shards.iter().map(|shard| shard.tokens().non_zeros()).sum();
         }
-        stats.memory = node.scratch.memory() + self.memory();
+        stats.memory = (node.samplers.memory() + *node.planned) as u64 + self.memory();
         Some(stats)
     }
 
@@ -321,7 +335,8 @@ impl<T: TopicIndex> Attempt<T> {
         }
         let task = flight.task;
         let request = flight.trip.push(node.setup.trip(placement), &shards[shard]);
-        node.scratch.note_planned(in_flight.iter().map(|flight| flight.trip.memory()).sum());
+        let planned: usize = in_flight.iter().map(|flight| flight.trip.memory()).sum();
+        *node.planned = planned.max(*node.planned);
         if let Some(request) = request {
             self.send(&request, RequestPurpose::Answer(task), node);
         }
@@ -412,33 +427,58 @@ impl<T: TopicIndex> Attempt<T> {
         Ok(())
     }
 
-    /// Samples the long documents of one shard, or one partition whose rows are there; returns
-    /// whether there was any. Requests that wait should be sent before this is called.
+    /// Samples the long documents of shards, or partitions whose rows are there, of different shards and as
+    /// many as there are threads; returns whether there were any. Requests that wait should be sent before
+    /// this is called.
     pub fn work(&mut self, node: &mut Node<'_, T>) -> Result<bool, Failed> {
-        let Setup { spec, options, .. } = node.setup;
-        let (round, totals, passes) = (self.round, &self.totals[..], options.passes);
-        let context = RoundContext { spec, round, totals, passes };
-        if let Some(shard) = self.long_documents.pop_front() {
-            self.shards[shard].sample_documents(&mut node.scratch.sampler, &context);
+        if !self.long_documents.is_empty() {
+            self.sample_long_documents(node);
             if self.long_documents.is_empty() {
                 self.advance(node)?;
             }
             return Ok(true);
         }
-        let Self { placement, shards, in_flight, .. } = self;
-        let Some(flight) = in_flight.iter_mut().find(|flight| flight.trip.is_ready()) else {
-            return Ok(false);
-        };
-        let (task, run) = (flight.task, node.setup.trip(placement));
-        let (shard, sampler) = (&mut shards[task.shard], &mut node.scratch.sampler);
-        let sampled = flight.trip.sample(run, shard, sampler, &context)?;
-        let Some(Sampled { deltas, .. }) = sampled else { return Ok(false) };
-        for request in deltas {
-            self.send(&request, RequestPurpose::Deltas(task.round), node);
-            self.reports.expect(task.round, 1);
+        let sampled = self.sample_ready(node);
+        let any = !sampled.is_empty();
+        for (task, sampled) in sampled {
+            for request in sampled?.into_iter().flat_map(|sampled| sampled.deltas) {
+                self.send(&request, RequestPurpose::Deltas(task.round), node);
+                self.reports.expect(task.round, 1);
+            }
+            self.finish_partition(task, node)?;
         }
-        self.finish_partition(task, node)?;
-        Ok(true)
+        Ok(any)
+    }
+
+    /// WarpLDA's pass over the long documents of the next shards.
+    fn sample_long_documents(&mut self, node: &mut Node<'_, T>) {
+        let Setup { spec, options, .. } = node.setup;
+        let (round, totals, passes) = (self.round, &self.totals[..], options.passes);
+        let context = RoundContext { spec, round, totals, passes };
+        let most = node.samplers.threads().min(self.long_documents.len());
+        let next: Vec<usize> = self.long_documents.drain(..most).collect();
+        let shards = self.shards.iter_mut().enumerate();
+        let jobs =
+            shards.filter(|(index, _)| next.contains(index)).map(|(_, shard)| shard).collect();
+        let sample =
+            |shard: &mut Shard<T>, sampler: &mut _| shard.sample_documents(sampler, &context);
+        node.samplers.each(jobs, sample);
+    }
+
+    /// Samples partitions whose rows are there, at most one of a shard and one per thread, in the order in
+    /// which they were started.
+    fn sample_ready(&mut self, node: &mut Node<'_, T>) -> Vec<SampledTask> {
+        let Setup { spec, options, .. } = node.setup;
+        let Self { placement, shards, in_flight, round, totals, .. } = self;
+        let context = RoundContext { spec, round: *round, totals, passes: options.passes };
+        let run = node.setup.trip(placement);
+        let mut shards: Vec<Option<&mut Shard<T>>> = shards.iter_mut().map(Some).collect();
+        let ready = in_flight.iter_mut().filter(|flight| flight.trip.is_ready());
+        let jobs = ready.filter_map(|flight| Some((shards[flight.task.shard].take()?, flight)));
+        let jobs = jobs.take(node.samplers.threads()).collect();
+        node.samplers.each(jobs, |(shard, flight), sampler| {
+            (flight.task, flight.trip.sample(run, shard, sampler, &context))
+        })
     }
 
     /// Ends the trip of a partition if it is done; then the shard's next partition may push.

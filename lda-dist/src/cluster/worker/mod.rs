@@ -20,9 +20,9 @@ use super::{
     CheckpointError, Documents, Failed, MASTER, NodeState, Phase, Port, Setup, SnapshotWriter,
     Waited, reject,
 };
-use crate::partition_sampler::PartitionSampler;
-use crate::placement::{DocumentLengths, WordStats};
+use crate::placement::{DocumentLengths, Placement, WordStats};
 use crate::plan::place;
+use crate::sampler_pool::SamplerPool;
 use crate::shard::{Shard, ShardDocuments};
 use crate::spec::{JOINING, Round};
 
@@ -37,7 +37,9 @@ pub struct Worker<T: TopicIndex, D> {
     documents: D,
     storage: SnapshotStorage,
     link: Link,
-    scratch: Scratch<T>,
+    samplers: SamplerPool<T>,
+    /// Largest number of bytes that pushed documents took at once.
+    planned: usize,
     /// None until the master has started an attempt.
     attempt: Option<Attempt<T>>,
     /// The last attempt that the master has declared over.
@@ -51,31 +53,12 @@ pub struct Worker<T: TopicIndex, D> {
     pub(super) failed: Option<Failed>,
 }
 
-/// Buffers for sampling, which outlive attempts.
-#[derive(Debug)]
-struct Scratch<T: TopicIndex> {
-    sampler: PartitionSampler<T>,
-    /// Largest number of bytes that pushed documents took at once.
-    planned: usize,
-}
-
-impl<T: TopicIndex> Scratch<T> {
-    /// Notes the bytes that pushed documents take now.
-    fn note_planned(&mut self, bytes: usize) {
-        self.planned = self.planned.max(bytes);
-    }
-
-    /// Bytes held.
-    fn memory(&self) -> u64 {
-        (self.sampler.memory() + self.planned) as u64
-    }
-}
-
 /// Parts of a worker that an attempt uses and does not own.
 struct Node<'a, T: TopicIndex> {
     setup: &'a Setup,
     link: &'a mut Link,
-    scratch: &'a mut Scratch<T>,
+    samplers: &'a mut SamplerPool<T>,
+    planned: &'a mut usize,
     storage: &'a mut SnapshotStorage,
     port: &'a mut dyn Port,
 }
@@ -88,14 +71,14 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         documents: D,
         writer: Option<SnapshotWriter>,
     ) -> Self {
-        let sampler = PartitionSampler::new(setup.spec.topics());
         Self {
+            samplers: SamplerPool::new(setup.spec.topics(), setup.threads),
+            planned: 0,
             setup,
             number,
             documents,
             storage: SnapshotStorage::new(writer),
             link: Link::default(),
-            scratch: Scratch { sampler, planned: 0 },
             attempt: None,
             over: 0,
             waited: Waited::default(),
@@ -148,7 +131,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     pub(super) fn state(&self) -> NodeState {
         let round = self.attempt.as_ref().map_or(Round::joining(0, 0), Attempt::round);
         let shards = self.attempt.as_ref().map_or(0, Attempt::memory);
-        NodeState { round, memory: shards + self.scratch.memory(), waited: self.waited }
+        let sampling = (self.samplers.memory() + self.planned) as u64;
+        NodeState { round, memory: shards + sampling, waited: self.waited }
     }
 
     /// The epoch from which the run goes on when it is started again, if it was stopped.
@@ -183,8 +167,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         &'a mut self,
         port: &'a mut dyn Port,
     ) -> (Option<&'a mut Attempt<T>>, Node<'a, T>) {
-        let Self { setup, link, scratch, storage, attempt, .. } = self;
-        (attempt.as_mut(), Node { setup, link, scratch, storage, port })
+        let Self { setup, link, samplers, planned, storage, attempt, .. } = self;
+        (attempt.as_mut(), Node { setup, link, samplers, planned, storage, port })
     }
 
     /// Sends the word counts of the shards to a master that does not have them.
@@ -340,7 +324,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
 
     /// Starts an attempt: restores the topics of the epoch, or makes the first ones, and sends
     /// counts to the servers. If they cannot be read, the master starts another one from the epoch
-    /// before, if there is one.
+    /// before, if there is one. Shards of the attempt before are kept, unless the first topics are needed,
+    /// which are made while documents are read.
     fn restart_from(
         &mut self,
         (joining, before): (Round, u32),
@@ -348,20 +333,19 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         words: &WordStats,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
-        self.attempt = None;
+        let before_it = self.attempt.take();
         (self.finished, self.stopped) = (false, None);
         let (setup, epoch) = (&self.setup, joining.epoch);
         let Setup { spec, options, .. } = setup;
         let placement = place(spec, options, words, lengths)?;
+        let kept = before_it.filter(|attempt| epoch > 0 && *attempt.placement() == placement);
+        let mut kept = kept.map_or(Vec::new(), Attempt::into_shards).into_iter().peekable();
         let mut shards = Vec::new();
         for number in setup.shards(self.number) {
-            let (corpus, first) = self
-                .documents
-                .read(number)
-                .map_err(|error| Failed::Documents { shard: number, why: error.to_string() })?;
-            let range = 0..corpus.num_documents();
-            let documents = ShardDocuments { corpus: &corpus, range, first };
-            let mut shard = Shard::new(spec, options.hybrid, &placement, number, documents)?;
+            let mut shard = match kept.next_if(|shard| shard.number() == number) {
+                Some(shard) => shard,
+                None => self.read_shard(number, &placement)?,
+            };
             if epoch > 0
                 && let Err(failed) = self.storage.restore(setup, &mut shard, epoch)
             {
@@ -377,6 +361,17 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             attempt.join(&mut node);
         }
         Ok(())
+    }
+
+    /// Reads the documents of a shard, with their first topics.
+    fn read_shard(&self, number: u16, placement: &Placement) -> Result<Shard<T>, Failed> {
+        let Setup { spec, options, .. } = &self.setup;
+        let failed = |why: String| Failed::Documents { shard: number, why };
+        let (corpus, first) =
+            self.documents.read(number).map_err(|error| failed(error.to_string()))?;
+        let range = 0..corpus.num_documents();
+        let documents = ShardDocuments { corpus: &corpus, range, first };
+        Ok(Shard::new(spec, options.hybrid, placement, number, documents)?)
     }
 
     /// Reports to the master that the snapshots from which an attempt starts cannot be read.
@@ -397,4 +392,87 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
 /// Error: the master has sent a message that does not fit this node's state.
 fn unexpected(what: &str) -> Failed {
     Failed::Message { peer: MASTER, what: what.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+    use std::sync::Arc;
+
+    use lda_core::Corpus;
+
+    use super::join::tests::{Recorder, from_master};
+    use super::*;
+    use crate::config::Options;
+    use crate::documents::{InMemory, ReadShardError};
+    use crate::snapshot::{SnapshotId, encode};
+    use crate::spec::ModelSpec;
+    use crate::storage::{Memory, Storage};
+
+    /// Documents that count how often they are read.
+    struct Counted {
+        stored: InMemory,
+        reads: Rc<Cell<usize>>,
+    }
+
+    impl Documents for Counted {
+        fn read(&self, shard: u16) -> Result<(Corpus, u64), ReadShardError> {
+            self.reads.set(self.reads.get() + 1);
+            self.stored.read(shard)
+        }
+    }
+
+    /// A node that goes on does not read its documents again, and has the topics of the snapshot, not of the
+    /// attempt before.
+    #[test]
+    fn a_restart_keeps_documents() {
+        let documents = (0..40).map(|d| (0..30).map(move |t| (d * 7 + t * t) % 50));
+        let corpus = Corpus::from_tokens(documents).unwrap();
+        let options = Options { shards: 4, partitions: 5, servers: 2, ..Options::default() };
+        let setup = Setup::new(ModelSpec::new(20, 50, 0.1.into(), 0.1, 1).unwrap(), 1)
+            .options(options)
+            .checkpoint_every(1);
+        let (words, lengths) = (WordStats::of(&corpus), DocumentLengths::of(&corpus));
+        let (stored, reads) = (InMemory::new(corpus, 4).unwrap(), Rc::new(Cell::new(0)));
+        let storage: Arc<dyn Storage> = Arc::new(Memory::default());
+        let writer = SnapshotWriter::now(Arc::clone(&storage));
+        let counted = Counted { stored, reads: Rc::clone(&reads) };
+        let mut worker = Worker::<u16, _>::new(setup.clone(), 0, counted, Some(writer));
+        let start = |worker: &mut Worker<u16, _>, attempt, epoch| {
+            let words = words.clone();
+            let start = Control::Start { attempt, epoch, before: 0, lengths, words };
+            worker.act(from_master(&start), &mut Recorder::default()).unwrap();
+            let shards = worker.shards().iter();
+            (shards.map(|shard| shard.tokens().topics()).collect::<Vec<_>>(), reads.replace(0))
+        };
+        let (first, read) = start(&mut worker, 1, 0);
+        assert_eq!(read, 4);
+        let later: Vec<Vec<u16>> = first
+            .iter()
+            .map(|topics| topics.iter().map(|topic| (topic * 3 + 1) % 20).collect())
+            .collect();
+        for (shard, topics) in (0..).zip(&later) {
+            let id = SnapshotId { run: setup.run(), epoch: 5, shard };
+            storage.write(&id.name(), &encode(&id, topics)).unwrap();
+        }
+        assert_eq!(start(&mut worker, 2, 5), (later.clone(), 0));
+        let rows = |worker: &Worker<u16, Counted>| -> Vec<Vec<(u32, u32)>> {
+            let mut rows = Vec::new();
+            for shard in worker.shards() {
+                for document in 0..shard.tokens().num_documents() {
+                    let mut row = Vec::new();
+                    shard.tokens().row(document, &mut row);
+                    rows.push(row);
+                }
+            }
+            rows
+        };
+        let found = rows(&worker);
+        // From the beginning, documents are read for the first topics.
+        assert_eq!(start(&mut worker, 3, 0), (first, 4));
+        assert_ne!(rows(&worker), found);
+        assert_eq!(start(&mut worker, 4, 5), (later, 0));
+        assert_eq!(rows(&worker), found);
+    }
 }

@@ -1,0 +1,130 @@
+//! Samplers of a node, which sample on several threads.
+//!
+//! Partitions of different shards share nothing that sampling changes at a worker: the rows of a round are
+//! those of its start, and each shard has its own documents. Nor do requests to different slices at a server.
+//! So such jobs run at the same time, each with a sampler of its own, and the results do not depend on the
+//! number of threads.
+
+use lda_core::counts::TopicIndex;
+use rayon::iter::{
+    IndexedParallelIterator, IntoParallelIterator, IntoParallelRefMutIterator, ParallelExtend,
+    ParallelIterator,
+};
+
+use crate::partition_sampler::PartitionSampler;
+
+/// One sampler per thread, made when it is first needed. Their buffers are reused.
+#[derive(Debug)]
+pub(crate) struct SamplerPool<T: TopicIndex> {
+    topics: u32,
+    threads: usize,
+    samplers: Vec<PartitionSampler<T>>,
+}
+
+impl<T: TopicIndex> SamplerPool<T> {
+    /// Samplers for K topics. With one thread all jobs run on the calling one.
+    pub fn new(topics: u32, threads: usize) -> Self {
+        Self { topics, threads: threads.max(1), samplers: Vec::new() }
+    }
+
+    /// Number of jobs that run at the same time.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Sets the number of jobs that run at the same time.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.threads = threads.max(1);
+    }
+
+    /// Does all jobs, as many at the same time as there are threads, and returns their results in the order
+    /// of the jobs. A single job runs on the calling thread, several on the threads of rayon.
+    pub fn each<J: Send, R: Send>(
+        &mut self,
+        jobs: Vec<J>,
+        work: impl Fn(J, &mut PartitionSampler<T>) -> R + Sync,
+    ) -> Vec<R> {
+        while self.samplers.len() < jobs.len().min(self.threads) {
+            self.samplers.push(PartitionSampler::new(self.topics));
+        }
+        let mut results = Vec::with_capacity(jobs.len());
+        let mut jobs = jobs.into_iter();
+        while jobs.len() > 0 {
+            let batch = jobs.by_ref().take(self.threads).zip(&mut self.samplers);
+            let mut batch: Vec<(J, &mut PartitionSampler<T>)> = batch.collect();
+            if batch.len() > 1 {
+                let each = batch.into_par_iter().with_max_len(1);
+                results.par_extend(each.map(|(job, sampler)| work(job, sampler)));
+            } else {
+                results.extend(batch.pop().map(|(job, sampler)| work(job, sampler)));
+            }
+        }
+        results
+    }
+
+    /// Calls `work` with each item, as many at the same time as there are threads.
+    pub fn for_each<I: Send>(&self, items: &mut [I], work: impl Fn(&mut I) + Send + Sync) {
+        if self.threads > 1 && items.len() > 1 {
+            let work = |items: &mut [I]| items.par_iter_mut().with_max_len(1).for_each(&work);
+            items.chunks_mut(self.threads).for_each(work);
+        } else {
+            items.iter_mut().for_each(work);
+        }
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        self.samplers.iter().map(PartitionSampler::memory).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
+        rayon::ThreadPoolBuilder::new().num_threads(8).build().unwrap().install(work)
+    }
+
+    #[test]
+    fn results_are_in_the_order_of_jobs_however_long_each_takes() {
+        for threads in [1, 2, 8] {
+            let mut pool = SamplerPool::<u16>::new(3, threads);
+            assert_eq!(pool.each(Vec::<u64>::new(), |job, _| job), [0; 0]);
+            for delays in [vec![3], vec![40, 0, 20, 5, 1], vec![0, 10]] {
+                let sleep = |delay, _: &mut _| {
+                    thread::sleep(Duration::from_millis(delay));
+                    delay
+                };
+                assert_eq!(in_pool(|| pool.each(delays.clone(), sleep)), delays);
+            }
+            assert_eq!(pool.samplers.len(), threads.min(5));
+        }
+    }
+
+    #[test]
+    fn no_more_jobs_run_at_once_than_there_are_threads() {
+        for threads in [1, 3] {
+            let mut pool = SamplerPool::<u16>::new(3, threads);
+            let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+            let job = || {
+                most.fetch_max(1 + now.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
+                thread::sleep(Duration::from_millis(10));
+                now.fetch_sub(1, Ordering::SeqCst);
+            };
+            in_pool(|| pool.each(vec![(); 7], |(), _| job()));
+            in_pool(|| pool.for_each(&mut [(); 7], |()| job()));
+            assert_eq!(most.into_inner(), threads);
+        }
+    }
+
+    #[test]
+    fn a_single_job_runs_on_the_calling_thread() {
+        let mut pool = SamplerPool::<u16>::new(3, 4);
+        assert_eq!(pool.each(vec![()], |(), _| thread::current().id()), [thread::current().id()]);
+    }
+}
