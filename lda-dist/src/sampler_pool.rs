@@ -37,8 +37,8 @@ impl<T: TopicIndex> SamplerPool<T> {
         self.threads = threads.max(1);
     }
 
-    /// Does all jobs, as many at the same time as there are threads, and returns their results in the order
-    /// of the jobs. A single job runs on the calling thread, several on the threads of rayon.
+    /// Runs all jobs, as many at the same time as there are threads, and returns their results in the same
+    /// order. A single job runs on the calling thread, several on the threads of rayon.
     pub fn each<J: Send, R: Send>(
         &mut self,
         jobs: Vec<J>,

@@ -48,8 +48,8 @@ impl<T: TopicIndex> Server<T> {
         Ok(())
     }
 
-    /// Processes requests, those to different slices at the same time, and returns the replies in the order
-    /// of the requests. Each has the reply that it has alone.
+    /// Processes requests, those to different slices at the same time, and returns their replies in the same
+    /// order. A reply does not depend on the other requests.
     pub fn serve_all(&mut self, requests: &[&[u8]]) -> Vec<Result<Vec<u8>, RequestError>> {
         self.shrink_cache();
         let mut replies = Vec::with_capacity(requests.len());

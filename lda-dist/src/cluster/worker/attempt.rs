@@ -465,8 +465,8 @@ impl<T: TopicIndex> Attempt<T> {
         node.samplers.each(jobs, sample);
     }
 
-    /// Samples partitions whose rows are there, at most one of a shard and one per thread, in the order in
-    /// which they were started.
+    /// Samples the partitions that were started first, of those whose rows are there: at most one of a shard
+    /// and one per thread.
     fn sample_ready(&mut self, node: &mut Node<'_, T>) -> Vec<SampledTask> {
         let Setup { spec, options, .. } = node.setup;
         let Self { placement, shards, in_flight, round, totals, .. } = self;

@@ -324,8 +324,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
 
     /// Starts an attempt: restores the topics of the epoch, or makes the first ones, and sends
     /// counts to the servers. If they cannot be read, the master starts another one from the epoch
-    /// before, if there is one. Shards of the attempt before are kept, unless the first topics are needed,
-    /// which are made while documents are read.
+    /// before, if there is one. Shards of the attempt before are kept, unless the run goes back to the first
+    /// topics: these are made while documents are read.
     fn restart_from(
         &mut self,
         (joining, before): (Round, u32),
