@@ -1,5 +1,6 @@
 //! Configuration of a run: how documents and words are divided, and how tokens are sampled.
 
+use lda_core::train::{SamplerKind, SamplerOptions};
 use thiserror::Error;
 
 use crate::placement::{Partitioner, PlacementError};
@@ -8,7 +9,7 @@ use crate::sync::SyncMode;
 /// Largest number of [passes](Options::passes).
 pub const MAX_PASSES: u8 = 64;
 
-/// Largest number of [proposals per token](Hybrid::mh_steps).
+/// Largest number of Metropolis-Hastings steps per token.
 pub const MAX_STEPS: u16 = 64;
 
 /// Policy for pulling rows.
@@ -24,7 +25,8 @@ pub enum Routing {
     Push,
 }
 
-/// Documents that WarpLDA samples instead of F+LDA, and its parameter. By default there are none.
+/// Documents that WarpLDA samples instead of the [sampler](Options::sampler) of the others, and its
+/// parameter. By default there are none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hybrid {
     /// Documents with more tokens than this are long, and WarpLDA samples them.
@@ -75,6 +77,10 @@ pub struct Options {
     pub routing: Routing,
     /// Documents with more tokens than this are not pushed. Default: 65,536.
     pub max_pushed_len: u32,
+    /// Sampler, on workers and servers, of the documents that WarpLDA does not sample: one of
+    /// [`SAMPLERS`], without converged-token exclusion. Default: F+LDA, which is exact and chooses the
+    /// order of visits by cost.
+    pub sampler: SamplerOptions,
     /// Documents that WarpLDA samples; these are not pushed either. Default: none.
     pub hybrid: Hybrid,
     /// How often the tokens of a partition are sampled while its rows are on the worker, 1 to
@@ -84,7 +90,7 @@ pub struct Options {
     /// less than the same number of epochs: on reddit's documents, with K = 100, 8 shards and 16
     /// partitions, three passes are 0.2 % ahead in log joint after 200 epochs, each of which takes
     /// twice as long. LDA* repeats WarpLDA's passes on one machine (section 4.1, heuristic 2);
-    /// repeating F+LDA, and repeating by partition, are not in the paper. Default: 1.
+    /// repeating other samplers, and repeating by partition, are not in the paper. Default: 1.
     pub passes: u8,
 }
 
@@ -100,13 +106,47 @@ impl Default for Options {
             partitioner: Partitioner::Balanced,
             routing: Routing::Cheapest,
             max_pushed_len: 1 << 16,
+            sampler: SamplerKind::FPlus.into(),
             hybrid: Hybrid::default(),
             passes: 1,
         }
     }
 }
 
+/// Samplers of documents that WarpLDA does not sample.
+pub const SAMPLERS: [SamplerKind; 9] = [
+    SamplerKind::Exact,
+    SamplerKind::FPlus,
+    SamplerKind::FPlusDoc,
+    SamplerKind::Sparse,
+    SamplerKind::Alias,
+    SamplerKind::Light,
+    SamplerKind::Zen,
+    SamplerKind::ZenDoc,
+    SamplerKind::ZenHybrid,
+];
+
 impl Options {
+    /// The same with the sampler of a run in one process: WarpLDA samples all documents, the hybrid's
+    /// WarpLDA those above its short length, or above `default_short_length` if it has none, and
+    /// another sampler all. The hybrid's `step_cap` has no effect: [`passes`](Self::passes) are fixed.
+    pub fn with_sampler(self, sampler: SamplerOptions, default_short_length: u32) -> Self {
+        let hybrid = |short_length, steps: u32| Hybrid {
+            short_length,
+            // More than `check` allows.
+            mh_steps: steps.try_into().unwrap_or(u16::MAX),
+        };
+        let (sampler, hybrid) = match sampler {
+            SamplerOptions::Warp { steps } => (SamplerKind::FPlus.into(), hybrid(0, steps)),
+            SamplerOptions::Hybrid { steps, short_length, .. } => {
+                let tokens = short_length.unwrap_or(default_short_length);
+                (SamplerKind::FPlus.into(), hybrid(tokens, steps))
+            }
+            other => (other, Hybrid::default()),
+        };
+        Self { sampler, hybrid, ..self }
+    }
+
     /// Synchronisation mode of the rounds.
     pub fn sync(&self) -> SyncMode {
         SyncMode::Rounds { staleness: self.staleness }
@@ -115,15 +155,23 @@ impl Options {
     /// Checks everything that does not depend on the documents.
     ///
     /// # Errors
-    /// [`ConfigError::Steps`], [`ConfigError::Passes`], [`ConfigError::Staleness`].
+    /// [`ConfigError::Sampler`], [`ConfigError::Exclusion`], [`ConfigError::Steps`],
+    /// [`ConfigError::Passes`], [`ConfigError::Staleness`].
     pub fn check(&self) -> Result<(), ConfigError> {
-        let Self { staleness, rounds, hybrid, passes, .. } = *self;
+        let Self { staleness, rounds, sampler, hybrid, passes, .. } = *self;
+        if sampler.kind().is_none_or(|kind| !SAMPLERS.contains(&kind)) {
+            return Err(ConfigError::Sampler { found: sampler.kind() });
+        }
+        if sampler.exclude_from().is_some() {
+            return Err(ConfigError::Exclusion);
+        }
         if staleness > 0 && staleness >= rounds {
             return Err(ConfigError::Staleness { staleness, rounds });
         }
-        let steps = hybrid.mh_steps;
-        if !(1..=MAX_STEPS).contains(&steps) {
-            return Err(ConfigError::Steps { steps });
+        for steps in [Some(u32::from(hybrid.mh_steps)), sampler.steps()].into_iter().flatten() {
+            if !(1..=u32::from(MAX_STEPS)).contains(&steps) {
+                return Err(ConfigError::Steps { steps });
+            }
         }
         if !(1..=MAX_PASSES).contains(&passes) {
             return Err(ConfigError::Passes { passes });
@@ -177,11 +225,25 @@ pub enum ConfigError {
         /// Rounds per epoch.
         rounds: u16,
     },
-    /// The number of proposals per token is out of range.
+    /// The sampler is none of [`SAMPLERS`].
+    #[error(
+        "sampler: {} does not sample rows that servers hold: choose one of {}; for WarpLDA, set the \
+         length above which it samples documents, 0 for all",
+        found.map_or("auto", SamplerKind::name),
+        SAMPLERS.map(SamplerKind::name).join(", ")
+    )]
+    Sampler {
+        /// The sampler; `None` for [`SamplerOptions::Auto`].
+        found: Option<SamplerKind>,
+    },
+    /// Converged tokens cannot be excluded.
+    #[error("converged tokens cannot be excluded with servers: leave exclude_from out")]
+    Exclusion,
+    /// The number of Metropolis-Hastings steps per token is out of range.
     #[error("{steps} steps per token: give 1 to {MAX_STEPS}")]
     Steps {
-        /// Proposals per token.
-        steps: u16,
+        /// Steps per token.
+        steps: u32,
     },
     /// The number of passes is out of range.
     #[error("{passes} passes per epoch: give 1 to {MAX_PASSES}")]

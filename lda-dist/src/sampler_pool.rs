@@ -6,6 +6,7 @@
 //! number of threads.
 
 use lda_core::counts::TopicIndex;
+use lda_core::train::SamplerOptions;
 use rayon::iter::{
     IndexedParallelIterator, IntoParallelIterator, IntoParallelRefMutIterator, ParallelExtend,
     ParallelIterator,
@@ -17,14 +18,15 @@ use crate::partition_sampler::PartitionSampler;
 #[derive(Debug)]
 pub(crate) struct SamplerPool<T: TopicIndex> {
     topics: u32,
+    options: SamplerOptions,
     threads: usize,
     samplers: Vec<PartitionSampler<T>>,
 }
 
 impl<T: TopicIndex> SamplerPool<T> {
     /// Samplers for K topics. With one thread all jobs run on the calling one.
-    pub fn new(topics: u32, threads: usize) -> Self {
-        Self { topics, threads: threads.max(1), samplers: Vec::new() }
+    pub fn new(topics: u32, options: SamplerOptions, threads: usize) -> Self {
+        Self { topics, options, threads: threads.max(1), samplers: Vec::new() }
     }
 
     /// Number of jobs that run at the same time.
@@ -45,7 +47,7 @@ impl<T: TopicIndex> SamplerPool<T> {
         work: impl Fn(J, &mut PartitionSampler<T>) -> R + Sync,
     ) -> Vec<R> {
         while self.samplers.len() < jobs.len().min(self.threads) {
-            self.samplers.push(PartitionSampler::new(self.topics));
+            self.samplers.push(PartitionSampler::new(self.topics, self.options));
         }
         let mut results = Vec::with_capacity(jobs.len());
         let mut jobs = jobs.into_iter();
@@ -84,7 +86,13 @@ mod tests {
     use std::thread;
     use std::time::Duration;
 
+    use lda_core::train::SamplerKind;
+
     use super::*;
+
+    fn pool(threads: usize) -> SamplerPool<u16> {
+        SamplerPool::new(3, SamplerKind::FPlus.into(), threads)
+    }
 
     fn in_pool<R: Send>(work: impl FnOnce() -> R + Send) -> R {
         rayon::ThreadPoolBuilder::new().num_threads(8).build().unwrap().install(work)
@@ -93,7 +101,7 @@ mod tests {
     #[test]
     fn results_are_in_the_order_of_jobs_however_long_each_takes() {
         for threads in [1, 2, 8] {
-            let mut pool = SamplerPool::<u16>::new(3, threads);
+            let mut pool = pool(threads);
             assert_eq!(pool.each(Vec::<u64>::new(), |job, _| job), [0; 0]);
             for delays in [vec![3], vec![40, 0, 20, 5, 1], vec![0, 10]] {
                 let sleep = |delay, _: &mut _| {
@@ -109,7 +117,7 @@ mod tests {
     #[test]
     fn no_more_jobs_run_at_once_than_there_are_threads() {
         for threads in [1, 3] {
-            let mut pool = SamplerPool::<u16>::new(3, threads);
+            let mut pool = pool(threads);
             let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
             let job = || {
                 most.fetch_max(1 + now.fetch_add(1, Ordering::SeqCst), Ordering::SeqCst);
@@ -124,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_single_job_runs_on_the_calling_thread() {
-        let mut pool = SamplerPool::<u16>::new(3, 4);
+        let mut pool = pool(4);
         assert_eq!(pool.each(vec![()], |(), _| thread::current().id()), [thread::current().id()]);
     }
 }

@@ -1,13 +1,13 @@
 //! [`Exact`]: the reference.
 
-use crate::counts::{Density, RowMut, TopicIndex};
+use crate::counts::{Density, RowMut, SparseMut, TopicIndex};
 use crate::layout::RowRun;
 use crate::random::Purpose;
 use crate::sampler::dense_row::{DenseRow, Row16, Row32};
 use crate::sampler::draw::{DenseWeights, DrawScratch};
 use crate::sampler::gibbs::{Axis, ByWord, Priors, TopicEntry, VisitedRow};
 use crate::sampler::{Block, Context, GridBlock, Outcome, Pass, Requires, Sampler, Shape, padded};
-use crate::simd::{Aligned, LANES, Lanes, SimdKernel};
+use crate::simd::{Aligned, LANES, Lanes, Line, SimdKernel};
 
 /// Plain collapsed Gibbs sampling: all K weights of [(1)](crate::sampler) for every token.
 ///
@@ -18,9 +18,10 @@ use crate::simd::{Aligned, LANES, Lanes, SimdKernel};
 ///     put it back with topic t
 /// ```
 ///
-/// The reference for the other samplers (Griffiths and Steyvers 2004). It keeps document rows
+/// The reference for the other samplers (Griffiths and Steyvers 2004). It wants document rows
 /// dense: K · 2 bytes per document (4 for documents of 65,536 tokens and more), and takes O(K) per
-/// token, sixteen topics at a time. For K up to a few hundred it is also among the fastest; above,
+/// token, sixteen topics at a time. A row that is a list, as in a distributed run, is spread over K
+/// counts for each token, with the same result. For K up to a few hundred it is also among the fastest; above,
 /// use [`FPlus`](super::FPlus), which has the same law.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Exact;
@@ -32,6 +33,8 @@ pub struct ExactScratch<T> {
     /// b_k of the word being visited.
     leaves: Aligned<f32>,
     draw: DrawScratch,
+    /// Counts of a document whose row is a list: zero between tokens.
+    counts: Vec<Line>,
 }
 
 impl<T: TopicIndex> Sampler<T> for Exact {
@@ -51,6 +54,7 @@ impl<T: TopicIndex> Sampler<T> for Exact {
             live: VisitedRow::new(topics),
             leaves: Aligned::new(len),
             draw: DrawScratch::new(len),
+            counts: vec![Line::default(); len / LANES],
         }
     }
 
@@ -78,7 +82,7 @@ impl<T: TopicIndex> SimdKernel for SampleBlock<'_, '_, T> {
     #[inline(always)]
     fn run<L: Lanes>(self, l: L) -> Outcome {
         let Self { pass, cx, scratch, block } = self;
-        let ExactScratch { live, leaves, draw } = scratch;
+        let ExactScratch { live, leaves, draw, counts } = scratch;
         let chunks = cx.topics.div_ceil(LANES);
         let leaves = &mut leaves.as_chunks_mut::<LANES>().0[..chunks];
         let priors = ByWord::priors(cx);
@@ -94,10 +98,20 @@ impl<T: TopicIndex> SimdKernel for SampleBlock<'_, '_, T> {
             for i in slots {
                 let own = block.z[i].get() as usize;
                 let uniform = rng.next_f64();
-                let new = match block.documents.row_mut(block.partner[i] as usize) {
+                let document = block.partner[i] as usize;
+                let new = match block.documents.row_mut(document) {
                     RowMut::Dense16(row) => visited.token(l, draw, &mut Row16(row), own, uniform),
                     RowMut::Dense32(row) => visited.token(l, draw, &mut Row32(row), own, uniform),
-                    RowMut::Sparse(_) => panic!("the exact sampler requires dense document rows"),
+                    RowMut::Sparse(row) => {
+                        spread(&row, counts);
+                        let new = visited.token(l, draw, &mut Row32(counts), own, uniform);
+                        row_topics(&row).chain([new]).for_each(|k| set_count(counts, k, 0));
+                        if new != own {
+                            block.documents.decrement(document, own as u32);
+                            block.documents.increment(document, new as u32);
+                        }
+                        new
+                    }
                 };
                 changed += u64::from(new != own);
                 block.z[i] = T::new(new as u32);
@@ -114,6 +128,23 @@ impl<T: TopicIndex> SimdKernel for SampleBlock<'_, '_, T> {
             ..Outcome::default()
         }
     }
+}
+
+/// Writes the counts of a list.
+fn spread<T: TopicIndex>(row: &SparseMut<'_, T>, counts: &mut [Line]) {
+    for entry in 1..=row.len() {
+        let (topic, count) = row.entry(entry);
+        set_count(counts, topic as usize, count);
+    }
+}
+
+/// Topics of a list.
+fn row_topics<T: TopicIndex>(row: &SparseMut<'_, T>) -> impl Iterator<Item = usize> {
+    (1..=row.len()).map(|entry| row.entry(entry).0 as usize)
+}
+
+fn set_count(counts: &mut [Line], topic: usize, count: u32) {
+    counts[topic / LANES].0[topic % LANES] = count;
 }
 
 /// The samplers' arrays while a word is visited.
@@ -166,5 +197,83 @@ impl<T: TopicIndex> Visited<'_, T> {
             self.set(l, new, topic);
         }
         new
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counts::Rows;
+    use crate::random::Xoshiro256PlusPlus;
+    use crate::sampler::BlockKey;
+    use crate::simd::Isa;
+
+    /// Topics of tokens after three sweeps, with document rows of this form.
+    fn topics(density: Density) -> Vec<u16> {
+        const TOPICS: usize = 700;
+        let mut rng = Xoshiro256PlusPlus::from_seed(1);
+        let tokens = 200;
+        let partner: Vec<u32> = (0..tokens).map(|_| rng.below(5)).collect();
+        let mut z: Vec<u16> = (0..tokens).map(|_| rng.below(TOPICS as u32) as u16).collect();
+        let visits = [RowRun { row: 0, end: 150 }, RowRun { row: 1, end: 200 }];
+        let room = |rows| std::iter::repeat_n(200, rows);
+        let mut words = Rows::new(TOPICS, room(2), Density::Auto).unwrap();
+        let mut documents = Rows::new(TOPICS, room(5), density).unwrap();
+        let mut totals = vec![0; padded(TOPICS)];
+        for (at, (&topic, &document)) in z.iter().zip(&partner).enumerate() {
+            words.increment(usize::from(at >= 150), topic.into());
+            documents.increment(document as usize, topic.into());
+            totals[usize::from(topic)] += 1;
+        }
+        let is_list = documents.listed(0).is_some();
+        assert_eq!(is_list, density == Density::Auto);
+        let mut alpha = vec![0.0; padded(TOPICS)];
+        alpha[..TOPICS].fill(0.1);
+        let mut scratch = Exact.scratch(TOPICS);
+        for epoch in 1..4 {
+            let cx = Context {
+                topics: TOPICS,
+                alpha: &alpha,
+                alpha_sum: 70.0,
+                alpha_symmetric: true,
+                beta: 0.1,
+                beta_bar: 0.2,
+                totals: &totals.clone(),
+                wave: u64::from(epoch),
+                seed: 1,
+                epoch,
+                round: 0,
+                again: 0,
+                mh_steps: 0,
+                isa: Isa::detect(),
+            };
+            let block = GridBlock {
+                key: BlockKey::default(),
+                visits: &visits,
+                partner: &partner,
+                z: &mut z,
+                words: &mut words,
+                documents: &mut documents,
+                tables: None,
+            };
+            let outcome = Exact.sample(0, &cx, &mut scratch, Block::Grid(block));
+            for (topic, by) in outcome.totals {
+                let total = &mut totals[topic as usize];
+                *total = total.wrapping_add_signed(by);
+            }
+        }
+        for document in 0..5 {
+            let count =
+                |topic| z.iter().zip(&partner).filter(|it| it == &(&topic, &document)).count();
+            for topic in 0..TOPICS as u16 {
+                assert_eq!(documents.get(document as usize, topic.into()), count(topic) as u32);
+            }
+        }
+        z
+    }
+
+    #[test]
+    fn rows_that_are_lists_give_the_same_topics_as_dense_rows() {
+        assert_eq!(topics(Density::Auto), topics(Density::Dense));
     }
 }

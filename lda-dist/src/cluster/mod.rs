@@ -83,7 +83,9 @@
 //! This is the worst case, in which each token has a topic of its own and moves in each round. In
 //! tests with a word that is in all documents, a document that has nearly all tokens, and equal
 //! documents, workers hold 18 to 39 % of it and servers 2 to 20 %. A token of a long document takes
-//! 4 + (2 + [M](crate::config::Hybrid::mh_steps)) T bytes, and its document has no row. Tables
+//! 4 + (2 + [M](crate::config::Hybrid::mh_steps)) T bytes, and its document has no row. AliasLDA's
+//! tables add t Σ over words ((16 + T) min(K, C_w) + 20) bytes of the largest partition. LightLDA's
+//! copies of topics, t (T tokens + 16 documents) of a shard or of the pushed documents, tables
 //! whose size depends only on K, and the at most 64 MiB of decoded rows that a server caches, are
 //! not counted. The master holds 8 bytes per word and 16 per topic, 32 for each of the [top
 //! words](Setup::top_words), and all rows only if it [collects](Setup::collect_model) them.

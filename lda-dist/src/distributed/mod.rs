@@ -18,7 +18,7 @@ use thiserror::Error;
 
 use crate::aggregate::Registry;
 use crate::cluster::{EpochTimer, Report, Role, RunError, Setup, roles, run_threads};
-use crate::config::{ConfigError, Hybrid, Options, Routing};
+use crate::config::{ConfigError, Options, Routing};
 use crate::division::Division;
 use crate::documents::{Documents, ReadShardError, select_shard};
 use crate::placement::{DocumentLengths, WordStats};
@@ -45,8 +45,8 @@ use crate::spec::{ModelSpec, SpecError};
 /// shards, partitions, rounds and servers changes results as a seed does.
 ///
 /// # Differences from `Lda`
-/// * The sampler is F+LDA; documents above [`short_length`](Self::short_length) are sampled by
-///   WarpLDA.
+/// * The [sampler](Self::sampler) is F+LDA unless it is set, and there is no warm-up. WarpLDA makes
+///   as many [passes](Self::passes) in every epoch.
 /// * The run has a fixed number of epochs, 200 unless it is [set](Self::epochs).
 /// * The next epoch begins before the observer receives the report of the last one. If the observer
 ///   stops the run, or it is cancelled, the run ends after that next epoch.
@@ -68,6 +68,8 @@ pub struct Distributed {
     epochs: u32,
     evaluate_every: u32,
     workers: u32,
+    sampler: SamplerOptions,
+    short_length: Option<u32>,
     division: Division,
     options: Options,
     prefetch: u16,
@@ -106,6 +108,8 @@ impl Distributed {
             epochs: 200,
             evaluate_every: 10,
             workers: 1,
+            sampler: SamplerKind::FPlus.into(),
+            short_length: None,
             division: Division::default(),
             options: Options::default(),
             prefetch: 1,
@@ -191,10 +195,20 @@ impl Distributed {
         self
     }
 
-    /// Longest document, in tokens, that F+LDA samples; WarpLDA samples longer ones. Default: no
-    /// limit.
+    /// Sampler, a [`SamplerKind`] or [`SamplerOptions`]; default F+LDA, which is also what
+    /// [`SamplerOptions::Auto`] is here. Converged tokens cannot be excluded.
+    pub fn sampler(mut self, sampler: impl Into<SamplerOptions>) -> Self {
+        self.sampler = match sampler.into() {
+            SamplerOptions::Auto { exclude_from } => SamplerOptions::FPlus { exclude_from },
+            sampler => sampler,
+        };
+        self
+    }
+
+    /// Longest document, in tokens, that the [sampler](Self::sampler) samples; WarpLDA samples longer
+    /// ones. Default: no limit, or that of the hybrid.
     pub fn short_length(mut self, tokens: u32) -> Self {
-        self.options.hybrid = Hybrid { short_length: tokens, ..self.options.hybrid };
+        self.short_length = Some(tokens);
         self
     }
 
@@ -285,7 +299,7 @@ impl Distributed {
 
     fn resolve(&self, corpus: &Corpus) -> Result<Resolved, OptionsError> {
         let options = TrainOptions::new(self.topics).beta(self.beta).seed(self.seed);
-        let options = options.sampler(self.sampler()).epochs(self.epochs);
+        let options = options.sampler(self.reported_sampler()).epochs(self.epochs);
         match &self.alpha {
             Some(alpha) => options.alpha(alpha.clone()),
             None => options,
@@ -293,14 +307,27 @@ impl Distributed {
         .resolve(corpus)
     }
 
-    fn sampler(&self) -> SamplerOptions {
-        match self.options.hybrid.short_length {
-            u32::MAX => SamplerKind::FPlus.into(),
-            0 => SamplerKind::Warp.into(),
-            tokens => SamplerOptions::from(SamplerKind::Hybrid)
-                .with_short_length(tokens)
-                .expect("the hybrid has this option"),
+    /// The sampler that [`Trained::resolved`] names.
+    fn reported_sampler(&self) -> SamplerOptions {
+        let hybrid = match (self.sampler, self.short_length) {
+            (sampler @ SamplerOptions::Hybrid { .. }, Some(_)) => sampler,
+            (SamplerOptions::FPlus { .. }, Some(0)) => return SamplerKind::Warp.into(),
+            (SamplerOptions::FPlus { .. }, Some(tokens)) if tokens < u32::MAX => {
+                SamplerKind::Hybrid.into()
+            }
+            (sampler, _) => return sampler,
+        };
+        let tokens = self.short_length.expect("matched above");
+        hybrid.with_short_length(tokens).expect("the hybrid has this option")
+    }
+
+    /// Options of the run, without those of its division.
+    fn sampling(&self, resolved: &Resolved) -> Options {
+        let mut options = self.options.with_sampler(self.sampler, resolved.short_length);
+        if let Some(tokens) = self.short_length {
+            options.hybrid.short_length = tokens;
         }
+        options
     }
 
     fn setup(&self, resolved: &Resolved, corpus: &Corpus) -> Result<Setup, DistributedError> {
@@ -310,7 +337,7 @@ impl Distributed {
         let Options { servers, staleness, .. } = self.options;
         let (shards, partitions, rounds) =
             self.division.resolve(servers, staleness, documents, words);
-        let options = Options { shards, partitions, rounds, ..self.options };
+        let options = Options { shards, partitions, rounds, ..self.sampling(resolved) };
         let setup = Setup::new(spec, corpus.fingerprint())
             .options(options)
             .workers(self.workers)

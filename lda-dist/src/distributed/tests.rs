@@ -8,6 +8,7 @@ use lda_core::train::Assignments;
 
 use super::*;
 use crate::cluster::run_local;
+use crate::config::Hybrid;
 use crate::documents::InMemory;
 
 fn corpus() -> Corpus {
@@ -87,7 +88,9 @@ fn recount<'a>(corpus: &'a Corpus, trained: &'a Trained) -> Recount<'a> {
 fn any_number_of_workers_gives_the_same_bits() {
     let corpus = corpus();
     let long = small().short_length(20).staleness(1).passes(2);
-    for run in [small(), long] {
+    let light = small().sampler(SamplerKind::Light).short_length(20);
+    let zen = small().sampler(SamplerKind::ZenHybrid).routing(Routing::Push);
+    for run in [small(), long, light, zen] {
         let one = run.clone().train(&corpus, ()).unwrap();
         for (workers, threads) in [(1, 1), (1, 2), (1, 16), (2, 1), (3, 3)] {
             let other = run.clone().workers(workers).threads(threads).prefetch(workers as u16);
@@ -159,6 +162,33 @@ fn a_stopped_run_equals_a_shorter_one() {
 }
 
 #[test]
+fn the_sampler_is_that_of_one_process() {
+    let corpus = corpus();
+    let of = |run: Distributed| {
+        let options = run.setup_for(&corpus).unwrap().options;
+        let sampler = run.epochs(1).train(&corpus, ()).unwrap().resolved.sampler;
+        (options.sampler, options.hybrid, sampler)
+    };
+    let f_plus = SamplerOptions::from(SamplerKind::FPlus);
+    let long = |short_length, mh_steps| Hybrid { short_length, mh_steps };
+    assert_eq!(of(small()), (f_plus, Hybrid::default(), SamplerKind::FPlus));
+    let auto = small().sampler(SamplerOptions::default());
+    assert_eq!(of(auto), (f_plus, Hybrid::default(), SamplerKind::FPlus));
+    let warp = SamplerOptions::Warp { steps: 3 };
+    assert_eq!(of(small().sampler(warp)), (f_plus, long(0, 3), SamplerKind::Warp));
+    assert_eq!(of(small().short_length(0)), (f_plus, long(0, 1), SamplerKind::Warp));
+    assert_eq!(of(small().short_length(20)), (f_plus, long(20, 1), SamplerKind::Hybrid));
+    let hybrid = small().sampler(SamplerKind::Hybrid);
+    assert_eq!(of(hybrid.clone().short_length(20)), (f_plus, long(20, 1), SamplerKind::Hybrid));
+    // As `Lda` chooses for 7 topics.
+    assert_eq!(of(hybrid), (f_plus, long(0, 1), SamplerKind::Hybrid));
+    let light = SamplerOptions::from(SamplerKind::Light).with_steps(2).unwrap();
+    assert_eq!(of(small().sampler(light)), (light, Hybrid::default(), SamplerKind::Light));
+    let both = small().sampler(light).short_length(20);
+    assert_eq!(of(both), (light, long(20, 1), SamplerKind::Light));
+}
+
+#[test]
 fn an_observer_that_panics_ends_all_nodes() {
     let corpus = corpus();
     let observer = |_: &EpochReport| -> Flow { panic!("the observer's own message") };
@@ -176,6 +206,10 @@ fn wrong_options_are_refused_before_work() {
     assert!(refused(small().shards(61)).contains("61 shards of 60 documents"));
     assert!(refused(small().staleness(9).rounds(4)).contains("staleness of 9"));
     small().servers(0).train(&corpus, ()).unwrap_err();
+    let excluding = SamplerOptions::from(SamplerKind::Zen).with_exclusion(2).unwrap();
+    assert!(refused(small().sampler(excluding)).contains("excluded"));
+    let light = SamplerOptions::from(SamplerKind::Light);
+    assert!(refused(small().sampler(light.with_steps(65).unwrap())).contains("mh-steps"));
     let empty = Corpus::from_tokens([[0u32; 0]]);
     if let Ok(empty) = empty {
         small().train(&empty, ()).unwrap_err();

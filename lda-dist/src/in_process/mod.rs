@@ -122,7 +122,7 @@ impl<T: TopicIndex> InProcess<T> {
             options: *options,
             shards,
             firsts,
-            sampler: PartitionSampler::new(spec.topics()),
+            sampler: PartitionSampler::new(spec.topics(), options.sampler),
             totals: vec![0; spec.topics() as usize],
             rounds: VecDeque::new(),
             begun: Round::joining(0, 0),

@@ -1,15 +1,16 @@
 //! Sampler of one partition's tokens, used by workers (pulled rows) and servers (pushed tokens).
 //!
 //! Encoded rows go in and row deltas come out; this module does not depend on where they are sent.
-//! Tokens are laid out word by word. F+LDA samples them with one visit per word, so that the
-//! counts of a word are loaded once, or with one visit per document for words that have
-//! [few tokens](visit_order). Before that, WarpLDA can sample the long documents' tokens with the
-//! same rows. Those tokens stay with the shard: WarpLDA gets rows that do not count them, and adds
-//! them to the rows, with their current topics, before F+LDA runs.
+//! Tokens are laid out word by word. Samplers visit them by word, by document, or some in either way
+//! ([`Order`]); F+LDA visits words with [few tokens](visit_order) by document. Before that, WarpLDA
+//! can sample the long documents' tokens with the same rows. Those tokens stay with the shard:
+//! WarpLDA gets rows that do not count them, and adds them to the rows, with their current topics,
+//! before the other sampler runs.
 //!
 //! All buffers are reused: once the largest partition has been sampled, sampling allocates nothing.
 
 mod delta;
+mod kind;
 mod segments;
 mod tokens;
 mod visit_order;
@@ -18,11 +19,13 @@ use std::fmt;
 use std::ops::Range;
 
 use lda_core::counts::{Density, Rows, TopicIndex};
-use lda_core::sampler::{Block, BlockKey, Context, FPlus, GridBlock, Sampler, Warp, padded};
+use lda_core::sampler::{BlockKey, Context, GridBlock, Sampler, Warp, padded};
+use lda_core::train::SamplerOptions;
 
 use crate::spec::{ModelSpec, Round};
 use crate::wire::{Lists, RowCode, WireError};
 use delta::Delta;
+use kind::{BlockSampler, Order};
 use segments::Segments;
 use tokens::{LongTokens, Tokens};
 use visit_order::ByDocument;
@@ -36,18 +39,20 @@ pub(crate) type WarpScratch<T> = <Warp as Sampler<T>>::Scratch;
 /// [`add_word`](Self::add_word) or one of its variants; then [`sample`](Self::sample). The results
 /// are read with [`topics`](Self::topics) and [`for_each_delta`](Self::for_each_delta).
 pub(crate) struct PartitionSampler<T: TopicIndex> {
-    scratch: <FPlus as Sampler<T>>::Scratch,
+    options: SamplerOptions,
+    /// Created on first use.
+    sampler: Option<Box<dyn BlockSampler<T>>>,
     warp: WarpScratch<T>,
     code: RowCode,
     /// Rows of the words as (topic, count) lists, without WarpLDA's tokens.
     lists: Lists<u32>,
-    /// The same rows in the form that F+LDA updates.
+    /// The same rows in the form that samplers update.
     words: Rows<T>,
     /// Whether `words` holds the rows of the current partition.
     rows_are_built: bool,
     /// Tokens that WarpLDA samples.
     long: LongTokens<T>,
-    /// Tokens that F+LDA samples.
+    /// Tokens that WarpLDA does not sample.
     tokens: Tokens<T>,
     /// The tokens that are sampled word by word.
     by_word: Segments<T>,
@@ -151,11 +156,13 @@ pub(crate) fn tokens_of(rows: &Lists<u32>) -> impl Iterator<Item = u64> {
 }
 
 impl<T: TopicIndex> PartitionSampler<T> {
-    /// An empty sampler for K topics.
-    pub fn new(topics: u32) -> Self {
+    /// An empty sampler for K topics. `options` are of a kind that
+    /// [`Options::check`](crate::config::Options::check) allows.
+    pub fn new(topics: u32, options: SamplerOptions) -> Self {
         let none = std::iter::empty();
         Self {
-            scratch: Sampler::<T>::scratch(&FPlus, topics as usize),
+            options,
+            sampler: None,
             warp: Sampler::<T>::scratch(&Warp::default(), topics as usize),
             code: RowCode::new(topics),
             lists: Lists::default(),
@@ -338,44 +345,45 @@ impl<T: TopicIndex> PartitionSampler<T> {
     }
 
     /// Samples all tokens `passes` times. `ends` are the ends of document ranges, which are sampled
-    /// one after the other so that their rows of C_d stay in the cache. With a single range, words
-    /// with few tokens are sampled [by document](visit_order); these use the random stream of
-    /// `key.documents + 1`, so that number must belong to this partition too.
+    /// one after the other so that their rows of C_d stay in the cache; only with a single range does
+    /// F+LDA sample words with few tokens [by document](visit_order). What is sampled by document
+    /// uses the random stream of `key.documents + 1`, so that number must belong to this partition
+    /// too.
     ///
     /// # Panics
     /// If a document is beyond the last range, or if the documents of a word do not ascend.
     pub fn sample(&mut self, ends: &[u32], passes: u8, cx: &mut SampleContext<'_, T>) {
         self.build_rows();
         self.tokens.after.clone_from(&self.tokens.before);
-        let is_cut = ends.len() > 1;
-        if is_cut {
-            self.by_word.cut_by_range(&self.tokens, ends);
-        }
         for again in 0..passes {
-            if is_cut {
-                self.sample_by_word(again, cx);
-            } else {
-                self.choose_orders(cx.documents);
-                self.sample_in_chosen_order(again, cx);
-            }
+            self.choose_tokens(ends.len() > 1, cx.documents);
+            self.sample_in_chosen_order(again, ends, cx);
         }
     }
 
-    /// Chooses for each word whether it is sampled by word or by document.
-    fn choose_orders(&mut self, documents: &Rows<T>) {
-        self.by_document.choose(&self.tokens, &self.words, documents);
+    /// Chooses the tokens that are sampled by document.
+    fn choose_tokens(&mut self, is_cut: bool, documents: &Rows<T>) {
+        let Self { by_document, tokens, words, .. } = self;
+        match Order::of(&self.options) {
+            Order::ByWord => by_document.choose_none(),
+            Order::ByDocument => by_document.choose_all(tokens, documents),
+            Order::ByDegree => by_document.choose_by_degree(tokens, words, documents),
+            Order::Cheapest if is_cut => by_document.choose_none(),
+            Order::Cheapest => by_document.choose_cheapest(tokens, words, documents),
+        }
     }
 
-    /// Samples the words in the chosen order: by word first, then by document. `again` is the pass.
-    fn sample_in_chosen_order(&mut self, again: u8, cx: &mut SampleContext<'_, T>) {
+    /// Samples the tokens in the chosen order: by word first, then by document. `again` is the pass.
+    fn sample_in_chosen_order(&mut self, again: u8, ends: &[u32], cx: &mut SampleContext<'_, T>) {
         let Self { by_word, by_document, tokens, .. } = self;
-        by_word.take_words_except(tokens, by_document.chosen());
+        let chosen = by_document.has_chosen().then(|| by_document.chosen());
+        by_word.cut(tokens, ends, chosen);
         if by_word.len() > 0 {
             self.sample_by_word(again, cx);
         }
-        let Self { by_word, by_document, tokens, words, totals, .. } = self;
-        if by_word.len() < tokens.visits.len() {
-            by_document.sample(again, tokens, words, totals, cx);
+        let Self { by_document, tokens, words, totals, options, .. } = self;
+        if by_document.has_chosen() {
+            by_document.sample((again, options), tokens, words, totals, cx);
         }
     }
 
@@ -394,7 +402,9 @@ impl<T: TopicIndex> PartitionSampler<T> {
             tables: None,
         };
         let context = totals.context(cx.spec, cx.round, again);
-        let outcome = FPlus.sample(0, &context, &mut self.scratch, Block::Grid(block));
+        let options = &self.options;
+        let sampler = self.sampler.get_or_insert_with(|| kind::by_word(options, cx.spec.topics()));
+        let outcome = sampler.sample(&context, block);
         for (topic, by) in outcome.totals {
             cx.own[topic as usize] += by;
         }
@@ -426,7 +436,13 @@ impl<T: TopicIndex> PartitionSampler<T> {
 
 #[cfg(test)]
 mod tests {
+    use lda_core::train::SamplerKind;
+
     use super::*;
+
+    fn sampler() -> PartitionSampler<u16> {
+        PartitionSampler::new(5, SamplerKind::FPlus.into())
+    }
 
     #[test]
     fn tokens_are_checked_against_the_row_of_their_own_word() {
@@ -435,7 +451,7 @@ mod tests {
         code.encode(&[(1, 2u32), (3, 1)], &mut bytes);
         code.encode(&[(3, 1u32)], &mut bytes);
         let lay = |second: u16| {
-            let (mut sampler, mut rest) = (PartitionSampler::<u16>::new(5), &bytes[..]);
+            let (mut sampler, mut rest) = (sampler(), &bytes[..]);
             let first = [(0, 1), (4, 1)].into_iter();
             assert_eq!(sampler.add_word(&mut rest, first), Ok(Ok(())));
             sampler.add_word(&mut rest, [(2, second)].into_iter())
@@ -443,7 +459,7 @@ mod tests {
         assert_eq!(lay(3), Ok(Ok(())));
         assert_eq!(lay(1), Ok(Err(NotInRow)));
         // The first word has a token of topic 1 left over, which must not count for the second.
-        let (mut sampler, mut rest) = (PartitionSampler::<u16>::new(5), &bytes[..]);
+        let (mut sampler, mut rest) = (sampler(), &bytes[..]);
         assert_eq!(sampler.add_word(&mut rest, [(0, 1)].into_iter()), Ok(Ok(())));
         assert_eq!(sampler.add_word(&mut rest, [(0, 1)].into_iter()), Ok(Err(NotInRow)));
     }
@@ -454,7 +470,7 @@ mod tests {
         let mut bytes = Vec::new();
         code.encode(&[(1, 2u32), (3, 1), (4, 2)], &mut bytes);
         code.encode(&[(0, 7u32)], &mut bytes);
-        let (mut sampler, mut rest) = (PartitionSampler::<u16>::new(5), &bytes[..]);
+        let (mut sampler, mut rest) = (sampler(), &bytes[..]);
         sampler.add_long_tokens(&[3, 4]);
         assert_eq!(sampler.add_word(&mut rest, [(0, 1), (0, 4)].into_iter()), Ok(Ok(())));
         assert_eq!(sampler.add_word(&mut rest, [(0, 0)].into_iter()), Ok(Ok(())));
@@ -492,7 +508,7 @@ mod tests {
         let mut rows = Rows::<u16>::new(5, [0, 3].into_iter(), Density::Auto).unwrap();
         rows.write(1, [(1, 2), (3, 1)].into_iter());
         let lay = |topics: &[u16]| {
-            let mut sampler = PartitionSampler::<u16>::new(5);
+            let mut sampler = sampler();
             sampler.add_word_from_rows(&rows, 1, topics.iter().map(|&topic| (0, topic)))
         };
         assert_eq!(lay(&[1, 3, 1]), Ok(()));

@@ -45,8 +45,8 @@ impl<T: TopicIndex> Segments<T> {
     }
 
     /// Cuts the tokens of each word at the ends of document ranges: segments are ordered by range,
-    /// then by word.
-    pub fn cut_by_range(&mut self, tokens: &Tokens<T>, ends: &[u32]) {
+    /// then by word. Leaves out the tokens for which `others` is true, if it is there.
+    pub fn cut(&mut self, tokens: &Tokens<T>, ends: &[u32], others: Option<&[bool]>) {
         self.segments.clear();
         for (word, of_word) in tokens.words() {
             let (mut start, end) = (of_word.start, of_word.end);
@@ -55,7 +55,11 @@ impl<T: TopicIndex> Segments<T> {
                 let range = ends.partition_point(|&end| end <= documents[0]);
                 let len = documents.iter().take_while(|&&document| document < ends[range]).count();
                 let next = start + len as u32;
-                self.segments.push(Segment { range: range as u32, word, start, end: next });
+                let segment = Segment { range: range as u32, word, start, end: next };
+                match others {
+                    Some(others) => self.push_except(segment, others),
+                    None => self.segments.push(segment),
+                }
                 start = next;
             }
         }
@@ -63,27 +67,32 @@ impl<T: TopicIndex> Segments<T> {
         self.segments.sort_by_key(|segment| segment.range);
     }
 
-    /// One segment for each word that is not in `others`, whatever the documents.
-    pub fn take_words_except(&mut self, tokens: &Tokens<T>, others: &[bool]) {
-        self.segments.clear();
-        let these = tokens.words().zip(others).filter(|(_, is_other)| !**is_other);
-        self.segments.extend(these.map(|((word, of_word), _)| Segment {
-            range: 0,
-            word,
-            start: of_word.start,
-            end: of_word.end,
-        }));
+    /// Adds the parts of a segment whose tokens are not in `others`.
+    fn push_except(&mut self, segment: Segment, others: &[bool]) {
+        let mut start = segment.start;
+        for run in others[start as usize..segment.end as usize].chunk_by(|a, b| a == b) {
+            let end = start + run.len() as u32;
+            if !run[0] {
+                self.segments.push(Segment { start, end, ..segment });
+            }
+            start = end;
+        }
     }
 
-    /// Copies the tokens of all segments, with their topics after the last pass.
+    /// Copies the tokens of all segments, with their topics after the last pass. The parts of a word
+    /// in one range of documents are one visit.
     pub fn gather(&mut self, tokens: &Tokens<T>) {
         self.visits.clear();
         self.documents.clear();
         self.topics.clear();
-        for &Segment { word, start, end, .. } in &self.segments {
+        let mut last = None;
+        for &Segment { range, word, start, end } in &self.segments {
             let of_segment = start as usize..end as usize;
             self.documents.extend_from_slice(&tokens.documents[of_segment.clone()]);
             self.topics.extend_from_slice(&tokens.after[of_segment]);
+            if last.replace((range, word)) == Some((range, word)) {
+                self.visits.pop();
+            }
             self.visits.push(RowRun { row: word, end: self.topics.len() as u32 });
         }
     }

@@ -1,5 +1,7 @@
-//! Order of visits in a partition: each word is sampled by word or by document, whichever is
-//! faster.
+//! Order of visits in a partition: the tokens that are sampled by document, after the others were
+//! sampled by word.
+//!
+//! # F+LDA: each word in the way that is faster
 //!
 //! By word, a word's row is loaded and unloaded once for all its tokens, and each token costs a
 //! scan of its document's row; by document it is the other way round. With many shards a word has
@@ -15,15 +17,23 @@
 //! dense, so runs with 16-bit and 32-bit topics draw different numbers, as they do by document in
 //! one process.
 //!
-//! Memory: 10 bytes per token with 16-bit topics, 12 bytes per document, 1 byte per word, and the
-//! arrays over topics of a second sampler.
+//! # ZenLDAHybrid: each token by the longer of its two rows
+//!
+//! As in one process, a token is sampled by word if its word has at least as many tokens as its
+//! document. The row of the word counts those of all shards.
+//!
+//! # Memory
+//! 11 bytes per token with 16-bit topics, 12 bytes per document, and the arrays over topics of a
+//! second sampler; for AliasLDA also its tables of words.
 
 use std::fmt;
 
 use lda_core::counts::{Rows, TopicIndex};
 use lda_core::layout::RowRun;
-use lda_core::sampler::{Block, BlockKey, FPlusDoc, GridBlock, Sampler};
+use lda_core::sampler::{BlockKey, GridBlock, WordTables};
+use lda_core::train::SamplerOptions;
 
+use super::kind::{self, BlockSampler};
 use super::tokens::Tokens;
 use super::{SampleContext, Totals};
 
@@ -44,8 +54,10 @@ const TOKEN_BY_WORD: u64 = 4;
 /// The tokens that are sampled by document, in the order of documents.
 pub(super) struct ByDocument<T: TopicIndex> {
     /// Created on first use.
-    scratch: Option<<FPlusDoc as Sampler<T>>::Scratch>,
-    /// For each word of the partition, whether it is sampled by document.
+    sampler: Option<Box<dyn BlockSampler<T>>>,
+    /// Tables of the words, if the sampler needs them.
+    tables: Option<WordTables<T>>,
+    /// For each token of the partition, whether it is sampled by document; empty if none is.
     chosen: Vec<bool>,
     /// For each document, its number of chosen tokens; [`sort`](Self::sort) turns the numbers into
     /// positions of the next token.
@@ -62,7 +74,8 @@ pub(super) struct ByDocument<T: TopicIndex> {
 impl<T: TopicIndex> Default for ByDocument<T> {
     fn default() -> Self {
         Self {
-            scratch: None,
+            sampler: None,
+            tables: None,
             chosen: Vec::new(),
             next: Vec::new(),
             visits: Vec::new(),
@@ -80,22 +93,51 @@ impl<T: TopicIndex> fmt::Debug for ByDocument<T> {
 }
 
 impl<T: TopicIndex> ByDocument<T> {
-    /// Bytes allocated, without `scratch`.
+    /// Bytes allocated, without the sampler.
     pub fn memory(&self) -> usize {
-        let Self { chosen, next, visits, words, topics, positions, .. } = self;
-        chosen.capacity()
+        let Self { tables, chosen, next, visits, words, topics, positions, .. } = self;
+        tables.as_ref().map_or(0, |tables| tables.memory() as usize)
+            + chosen.capacity()
             + size_of::<u32>() * (next.capacity() + words.capacity() + positions.capacity())
             + size_of::<RowRun>() * visits.capacity()
             + size_of::<T>() * topics.capacity()
     }
 
-    /// Chooses the words that are sampled by document: those for which that is cheaper, if together
-    /// they save more than loading the rows of their documents costs. `words` and `documents` are
-    /// the rows of both.
+    /// Chooses no tokens.
     ///
-    /// INVARIANT: must run before each pass, as a pass leaves positions in `next` instead of
-    /// counts.
-    pub fn choose(&mut self, tokens: &Tokens<T>, words: &Rows<T>, documents: &Rows<T>) {
+    /// INVARIANT: one of the `choose` functions must run before each pass, as a pass leaves positions
+    /// in `next` instead of counts.
+    pub fn choose_none(&mut self) {
+        self.chosen.clear();
+    }
+
+    /// Chooses all tokens.
+    pub fn choose_all(&mut self, tokens: &Tokens<T>, documents: &Rows<T>) {
+        self.chosen.clear();
+        self.chosen.resize(tokens.before.len(), true);
+        self.count(tokens, documents.len());
+    }
+
+    /// Chooses the tokens whose word has fewer tokens than their document. `words` and `documents`
+    /// are the rows of both.
+    pub fn choose_by_degree(&mut self, tokens: &Tokens<T>, words: &Rows<T>, documents: &Rows<T>) {
+        let Self { chosen, next: lengths, .. } = self;
+        lengths.clear();
+        lengths.extend((0..documents.len()).map(|document| num_tokens(documents, document) as u32));
+        chosen.clear();
+        for (row, of_word) in tokens.words() {
+            let of_row = num_tokens(words, row as usize);
+            let of_word = &tokens.documents[of_word.start as usize..of_word.end as usize];
+            chosen
+                .extend(of_word.iter().map(|&document| of_row < lengths[document as usize].into()));
+        }
+        self.count(tokens, documents.len());
+    }
+
+    /// Chooses the tokens of those words for which sampling by document is cheaper, if together they
+    /// save more than loading the rows of their documents costs. `words` and `documents` are the rows
+    /// of both.
+    pub fn choose_cheapest(&mut self, tokens: &Tokens<T>, words: &Rows<T>, documents: &Rows<T>) {
         let mut saved = 0;
         self.chosen.clear();
         for (row, of_word) in tokens.words() {
@@ -103,47 +145,57 @@ impl<T: TopicIndex> ByDocument<T> {
             let (loaded, scanned) = row_costs(words, row as usize);
             let (by_word, by_document) = (loaded + TOKEN_BY_WORD * tokens, scanned * tokens);
             saved += by_word.saturating_sub(by_document);
-            self.chosen.push(by_document < by_word);
+            let is_chosen = by_document < by_word;
+            self.chosen.extend(std::iter::repeat_n(is_chosen, of_word.len()));
         }
-        self.next.clear();
-        self.next.resize(documents.len(), 0);
-        self.count(tokens);
+        self.count(tokens, documents.len());
         let some = self.next.iter().enumerate().filter(|(_, tokens)| **tokens > 0);
         let loaded: u64 = some.map(|(document, _)| row_costs(documents, document).0).sum();
         if saved <= loaded {
-            self.chosen.fill(false);
-            self.next.fill(0);
+            self.choose_none();
         }
     }
 
-    /// Whether each word of the partition is sampled by document.
+    /// Whether each token is sampled by document. Only if [some are](Self::has_chosen).
     pub fn chosen(&self) -> &[bool] {
         &self.chosen
     }
 
-    /// Adds the chosen tokens of each document to `next`.
-    fn count(&mut self, tokens: &Tokens<T>) {
-        for ((_, of_word), _) in tokens.words().zip(&self.chosen).filter(|(_, chosen)| **chosen) {
-            let of_word = of_word.start as usize..of_word.end as usize;
-            let documents = &tokens.documents[of_word];
-            documents.iter().for_each(|&document| self.next[document as usize] += 1);
+    /// Whether tokens may be sampled by document.
+    pub fn has_chosen(&self) -> bool {
+        !self.chosen.is_empty()
+    }
+
+    /// Counts the chosen tokens of each document in `next`.
+    fn count(&mut self, tokens: &Tokens<T>, documents: usize) {
+        self.next.clear();
+        self.next.resize(documents, 0);
+        for (&document, _) in tokens.documents.iter().zip(&self.chosen).filter(|it| *it.1) {
+            self.next[document as usize] += 1;
         }
     }
 
-    /// Samples the chosen words, one visit per document. `again` is the number of the pass, and
+    /// Samples the chosen tokens, one visit per document. `again` is the number of the pass, and
     /// `rows` are the rows of the words.
     pub fn sample(
         &mut self,
-        again: u8,
+        (again, options): (u8, &SamplerOptions),
         tokens: &mut Tokens<T>,
         rows: &mut Rows<T>,
         totals: &mut Totals,
         cx: &mut SampleContext<'_, T>,
     ) {
         self.sort(tokens);
+        if self.topics.is_empty() {
+            return;
+        }
         totals.update(cx.totals, cx.own.iter().copied());
-        let Self { scratch, visits, words, topics, positions, .. } = self;
-        let scratch = scratch.get_or_insert_with(|| FPlusDoc.scratch(cx.spec.topics() as usize));
+        let Self { sampler, tables, visits, words, topics, positions, .. } = self;
+        let sampler = sampler.get_or_insert_with(|| kind::by_document(options, cx.spec.topics()));
+        if sampler.needs_tables() {
+            let tables = tables.get_or_insert_with(|| WordTables::new(rows.topics(), []));
+            tables.renew(rows.topics(), (0..rows.len()).map(|row| num_tokens(rows, row)));
+        }
         let block = GridBlock {
             // A random stream of its own: the words before have used that of `key`.
             key: BlockKey { documents: cx.key.documents + 1, ..cx.key },
@@ -152,10 +204,10 @@ impl<T: TopicIndex> ByDocument<T> {
             z: topics,
             words: rows,
             documents: cx.documents,
-            tables: None,
+            tables: tables.as_mut(),
         };
         let context = totals.context(cx.spec, cx.round, again);
-        let outcome = FPlusDoc.sample(0, &context, scratch, Block::Grid(block));
+        let outcome = sampler.sample(&context, block);
         for (topic, by) in outcome.totals {
             cx.own[topic as usize] += by;
         }
@@ -180,8 +232,8 @@ impl<T: TopicIndex> ByDocument<T> {
         words.resize(end as usize, 0);
         topics.resize(end as usize, T::new(0));
         positions.resize(end as usize, 0);
-        for ((row, of_word), &chosen) in tokens.words().zip(&*chosen) {
-            for position in of_word.filter(|_| chosen) {
+        for (row, of_word) in tokens.words() {
+            for position in of_word.filter(|&position| chosen[position as usize]) {
                 let next = &mut next[tokens.documents[position as usize] as usize];
                 let at = *next as usize;
                 *next += 1;
@@ -190,6 +242,13 @@ impl<T: TopicIndex> ByDocument<T> {
             }
         }
     }
+}
+
+/// Number of tokens that a row counts.
+fn num_tokens<T: TopicIndex>(rows: &Rows<T>, row: usize) -> u64 {
+    let mut tokens = 0;
+    rows.for_each(row, |_, count| tokens += u64::from(count));
+    tokens
 }
 
 /// Cost of a row, in the units above: of loading and unloading it, and of scanning it for one
@@ -208,12 +267,17 @@ fn row_costs<T: TopicIndex>(rows: &Rows<T>, row: usize) -> (u64, u64) {
 #[cfg(test)]
 mod tests {
     use lda_core::counts::Density;
+    use lda_core::train::SamplerKind;
     use statrs::distribution::{ChiSquared, ContinuousCDF};
 
     use super::*;
     use crate::partition_sampler::PartitionSampler;
     use crate::spec::{ModelSpec, Round};
     use crate::wire::RowCode;
+
+    fn sampler(topics: u32) -> PartitionSampler<u16> {
+        PartitionSampler::new(topics, SamplerKind::FPlus.into())
+    }
 
     /// Tokens as (word, document), words in order, with their topics and the counts of these.
     struct State {
@@ -315,21 +379,20 @@ mod tests {
             .collect();
         let all: f64 = law.iter().sum();
         let spec = ModelSpec::new(2, 3, alpha.to_vec().into(), beta, 3).unwrap();
-        let mut sampler = PartitionSampler::new(2);
+        let mut sampler = sampler(2);
         let mut state = State::new(TOKENS, vec![0; TOKENS.len()], 2);
         let mut seen = vec![0u32; law.len()];
         let sweeps = 60_000;
         for sweep in 0..sweeps {
             state.sweep(&mut sampler, &spec, sweep, |sampler, owner| {
                 sampler.build_rows();
-                sampler.choose_orders(owner.documents);
                 // All eight choices in turn.
-                sampler.by_document.chosen = (0..3).map(|word| sweep >> word & 1 == 1).collect();
+                let chosen = TOKENS.iter().map(|&(word, _)| sweep >> word & 1 == 1);
+                sampler.by_document.chosen = chosen.collect();
                 sampler.tokens.after.clone_from(&sampler.tokens.before);
                 for pass in 0..2 {
-                    sampler.by_document.next.fill(0);
-                    sampler.by_document.count(&sampler.tokens);
-                    sampler.sample_in_chosen_order(pass, owner);
+                    sampler.by_document.count(&sampler.tokens, owner.documents.len());
+                    sampler.sample_in_chosen_order(pass, &[2], owner);
                 }
             });
             // Thinning: only every fourth sweep counts, so that samples are nearly independent.
@@ -360,14 +423,14 @@ mod tests {
     #[test]
     fn words_with_few_tokens_are_sampled_by_document() {
         let spec = ModelSpec::new(500, 21, 0.1.into(), 0.01, 3).unwrap();
-        let mut sampler = PartitionSampler::new(500);
+        let mut sampler = sampler(500);
         let mut state = example();
         state.others = 100;
         state.sweep(&mut sampler, &spec, 1, |sampler, owner| {
             sampler.build_rows();
-            sampler.choose_orders(owner.documents);
-            let chosen = sampler.by_document.chosen.clone();
-            assert!(!chosen[0] && chosen[1..].iter().all(|it| *it), "{chosen:?}");
+            sampler.choose_tokens(false, owner.documents);
+            let chosen = &sampler.by_document.chosen;
+            assert!(!chosen[..400].contains(&true) && !chosen[400..].contains(&false));
             assert_eq!(sampler.by_document.next, [5; 20]);
             sampler.sample(&[20], 1, owner);
         });
@@ -375,8 +438,8 @@ mod tests {
         state.others = 0;
         state.sweep(&mut sampler, &spec, 2, |sampler, owner| {
             sampler.build_rows();
-            sampler.choose_orders(owner.documents);
-            assert!(!sampler.by_document.chosen.contains(&true));
+            sampler.choose_tokens(false, owner.documents);
+            assert!(!sampler.by_document.has_chosen());
             sampler.sample(&[20], 1, owner);
         });
     }
@@ -384,12 +447,12 @@ mod tests {
     #[test]
     fn sampling_by_word_alone_equals_sampling_in_ranges() {
         let spec = ModelSpec::new(500, 21, 0.1.into(), 0.01, 3).unwrap();
-        let (mut sampler, mut one, mut other) = (PartitionSampler::new(500), example(), example());
+        let (mut sampler, mut one, mut other) = (sampler(500), example(), example());
         for (epoch, passes) in [(1, 1), (2, 3), (3, 2)] {
             one.sweep(&mut sampler, &spec, epoch, |sampler, owner| {
                 sampler.sample(&[20], passes, owner)
             });
-            assert!(!sampler.by_document.chosen.contains(&true));
+            assert!(!sampler.by_document.has_chosen());
             let ranges = &[20, 20];
             other.sweep(&mut sampler, &spec, epoch, |sampler, owner| {
                 sampler.sample(ranges, passes, owner)

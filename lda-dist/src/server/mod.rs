@@ -109,7 +109,7 @@ impl<T: TopicIndex> Server<T> {
             rounds: VecDeque::new(),
             slices: slices.into_iter().map(held).collect(),
             row_cache: 0,
-            samplers: SamplerPool::new(spec.topics(), 1),
+            samplers: SamplerPool::new(spec.topics(), options.sampler, 1),
             pushed: 0,
         }
     }

@@ -418,6 +418,7 @@ fn own_counts<T: TopicIndex>(spec: &ModelSpec, tokens: &ShardTokens<T>) -> OwnCo
 #[cfg(test)]
 mod tests {
     use lda_core::Corpus;
+    use lda_core::train::SamplerKind;
 
     use super::*;
     use crate::placement::Partitioner;
@@ -441,7 +442,7 @@ mod tests {
             of_long.filter(|(at, _)| at % 3 > 0).for_each(|(at, topic)| *topic = (at % 5) as u16);
             shard.restore(&spec, &kept).unwrap();
             let totals = shard.own.counts.clone();
-            let mut sampler = PartitionSampler::new(spec.topics());
+            let mut sampler = PartitionSampler::new(spec.topics(), SamplerKind::FPlus.into());
             // Words of the long document are pulled at any cost.
             assert_eq!(shard.routes(0, &[u32::MAX / 2; 10], 1000), [Route::Pull; 10]);
             let routes = shard.routes(1, &[u32::MAX / 2; 10], 1000);

@@ -22,6 +22,7 @@ use lda_core::Corpus;
 use lda_core::counts::{DocumentCounts, WordCounts};
 use lda_core::eval::{Ranking, log_joint, top_words};
 use lda_core::random::Xoshiro256PlusPlus;
+use lda_core::train::SamplerKind;
 use lda_dist::cluster::{
     Documents, Failed, MASTER, Memory, NonZeros, Report, Role, Setup, Waited, run_local,
 };
@@ -263,18 +264,29 @@ fn any_number_of_workers_gives_the_bits_of_one_process() {
     let stored = InMemory::new(corpus.clone(), 5).unwrap();
     let bad = Network { loss: 0.1, duplication: 0.1, reordering: 0.3, ..Network::default() };
     let (short, long) = (Hybrid::default(), Hybrid { short_length: 15, mh_steps: 2 });
-    for (routing, rounds, staleness, hybrid) in [
-        (Routing::Cheapest, 5, 0, short),
-        (Routing::Pull, 2, 0, short),
-        (Routing::Push, 1, 0, short),
-        (Routing::Cheapest, 5, 0, long),
-        (Routing::Push, 2, 0, Hybrid { short_length: 0, ..long }),
-        (Routing::Cheapest, 5, 1, short),
-        (Routing::Pull, 7, 6, short),
-        (Routing::Push, 3, 1, short),
-        (Routing::Cheapest, 7, 2, long),
+    let f_plus = SamplerKind::FPlus;
+    for (routing, rounds, staleness, hybrid, sampler) in [
+        (Routing::Cheapest, 5, 0, short, f_plus),
+        (Routing::Pull, 2, 0, short, f_plus),
+        (Routing::Push, 1, 0, short, f_plus),
+        (Routing::Cheapest, 5, 0, long, f_plus),
+        (Routing::Push, 2, 0, Hybrid { short_length: 0, ..long }, f_plus),
+        (Routing::Cheapest, 5, 1, short, f_plus),
+        (Routing::Pull, 7, 6, short, f_plus),
+        (Routing::Push, 3, 1, short, f_plus),
+        (Routing::Cheapest, 7, 2, long, f_plus),
+        (Routing::Pull, 5, 0, short, SamplerKind::Exact),
+        (Routing::Push, 5, 1, short, SamplerKind::FPlusDoc),
+        (Routing::Cheapest, 3, 0, long, SamplerKind::Sparse),
+        (Routing::Cheapest, 4, 0, short, SamplerKind::Alias),
+        (Routing::Pull, 5, 2, long, SamplerKind::Light),
+        (Routing::Push, 2, 0, short, SamplerKind::Zen),
+        (Routing::Cheapest, 5, 1, long, SamplerKind::ZenDoc),
+        (Routing::Cheapest, 3, 0, short, SamplerKind::ZenHybrid),
     ] {
-        let cut = Options { shards: 5, partitions: 7, rounds, hybrid, ..Options::default() };
+        let sampler = sampler.into();
+        let cut =
+            Options { shards: 5, partitions: 7, rounds, sampler, hybrid, ..Options::default() };
         // With a staleness, ranges are merged into partitions.
         let ranges = 20 * u32::from(staleness > 0);
         let passes = 1 + rounds as u8 % 2;
@@ -302,11 +314,12 @@ fn nodes_with_other_options_are_refused() {
     let stored = InMemory::new(corpus.clone(), 2).unwrap();
     let options = Options { shards: 2, partitions: 2, ..Options::default() };
     let same = setup(&corpus, 1, options);
-    let mut others = [same.clone(), same.clone(), same.clone(), same.clone()];
+    let mut others = [(); 5].map(|()| same.clone());
     others[0].epochs = 4;
     others[1].spec = ModelSpec::new(80, corpus.num_words() as u32, 0.1.into(), 0.03, 3).unwrap();
     others[2].options.max_pushed_len = 7;
     others[3].corpus = 8;
+    others[4].options.sampler = SamplerKind::Light.into();
     assert!(others.iter().all(|other| other.fingerprint() != same.fingerprint()));
     for other in others {
         let setups = [same.clone(), same.clone(), other];

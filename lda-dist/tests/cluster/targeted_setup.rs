@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use lda_core::train::SamplerKind;
 use lda_dist::cluster::{MASTER, Message, Phase, Setup};
 use lda_dist::config::Routing;
 use lda_transport::NodeId;
@@ -36,8 +37,12 @@ impl Target {
             (options.rounds, options.partitions, setup.prefetch) = (1, 12, 4);
         }
         match self.kind.message {
-            Message::Push => options.routing = Routing::Push,
-            Message::Pull => options.routing = Routing::Pull,
+            Message::Push => {
+                (options.routing, options.sampler) = (Routing::Push, SamplerKind::ZenHybrid.into());
+            }
+            Message::Pull => {
+                (options.routing, options.sampler) = (Routing::Pull, SamplerKind::Light.into());
+            }
             _ => {}
         }
         if self.is_queued() && self.kind.message == Message::Push {

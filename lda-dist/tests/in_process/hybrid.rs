@@ -201,7 +201,7 @@ fn impossible_steps_and_passes_are_refused() {
         let hybrid = Hybrid { short_length: 3, mh_steps };
         let options = Options { hybrid, ..Options::default() };
         let refused = InProcess::<u16>::new(&spec(&corpus, 3), &corpus, &options).unwrap_err();
-        assert_eq!(refused, ConfigError::Steps { steps: mh_steps }.into());
+        assert_eq!(refused, ConfigError::Steps { steps: mh_steps.into() }.into());
         assert_eq!(refused.to_string(), format!("{mh_steps} steps per token: give 1 to 64"));
     }
     for passes in [0, 65] {

@@ -2,6 +2,7 @@
 //! the law is the model's.
 
 mod hybrid;
+mod samplers;
 mod staleness;
 
 use std::collections::BTreeMap;

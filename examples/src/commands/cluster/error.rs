@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use lda_core::container::FileError;
 use lda_dist::cluster::{Failed, RunError};
 use lda_dist::documents::StoredError;
-use lda_dist::spec::SpecError;
 use lda_dist::storage::StorageError;
 use lda_examples::memory;
 use lda_examples::output::OutputError;
@@ -17,6 +16,7 @@ use thiserror::Error;
 use crate::commands::cluster::config::ConfigError;
 use crate::commands::cluster::nodes::NodesError;
 use crate::commands::cluster::role::UnknownNode;
+use crate::commands::cluster::training::TrainingError;
 
 /// Exit status of a temporary failure: a restart may succeed. `EX_TEMPFAIL` of sysexits.h.
 pub const AGAIN: u8 = 75;
@@ -31,9 +31,9 @@ pub enum ClusterError {
     /// The documents have no tokens.
     #[error("{0} has no documents with words")]
     Empty(String),
-    /// Invalid model options.
+    /// Invalid options of the model or the sampler.
     #[error(transparent)]
-    Spec(#[from] SpecError),
+    Training(#[from] TrainingError),
     /// The nodes of this process do not fit into memory.
     #[error(
         "{nodes} at least {needed} bytes of memory, and this process may use {limit}: ask for fewer topics, \
@@ -136,7 +136,7 @@ impl ClusterError {
     /// otherwise.
     pub fn status(&self) -> u8 {
         match self {
-            Self::Spec(_)
+            Self::Training(_)
             | Self::Reading(ReadingError::Usage(_))
             | Self::Config(_)
             | Self::Index(_)

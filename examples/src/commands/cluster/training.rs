@@ -2,17 +2,20 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ValueEnum, value_parser};
 use lda_core::TrainOptions;
 use lda_core::prior::Alpha;
+use lda_core::train::{OptionsError, SamplerKind, SamplerOptions};
 use lda_dist::cluster::Setup;
-use lda_dist::config::{Hybrid, MAX_PASSES, MAX_STEPS, Options, Routing};
+use lda_dist::config::{MAX_PASSES, MAX_STEPS, Options, Routing};
 use lda_dist::division::{DEFAULT_SHARDS, Division};
 use lda_dist::documents::StoredDocuments;
 use lda_dist::placement::Partitioner;
 use lda_dist::spec::{ModelSpec, SpecError};
 use lda_dist::storage::Storage;
 use serde::Deserialize;
+use thiserror::Error;
 
 /// Model, number of nodes, and division of the work.
 #[derive(Clone, Debug, PartialEq, clap::Args, Deserialize)]
@@ -64,13 +67,17 @@ pub struct Training {
     /// Words whose rows workers pull; the tokens of other words are pushed to servers
     #[arg(long, value_enum, default_value_t = Route::Cheapest)]
     pub routing: Route,
-    /// Longest document, in tokens, that F+LDA samples; WarpLDA samples longer ones [default: no limit]
+    /// Sampler, on workers and servers
+    #[arg(long, value_name = "SAMPLER", default_value = "f-plus", value_parser = sampler_parser())]
+    pub sampler: SamplerKind,
+    /// Longest document, in tokens, that the sampler samples; warp samples longer ones [default: no
+    /// limit; for hybrid 2000, and 0 up to 316 topics]
     #[arg(long, value_name = "TOKENS")]
     pub short_length: Option<u32>,
-    /// Number of proposals that WarpLDA stores per token between its passes
-    #[arg(long, value_name = "M", default_value_t = 1, requires = "short_length",
-        value_parser = value_parser!(u16).range(1..=i64::from(MAX_STEPS)))]
-    pub mh_steps: u16,
+    /// alias, light, warp, hybrid: Metropolis-Hastings steps per token and pass; with warp and hybrid
+    /// each step is a proposal stored with the token [default: 1]
+    #[arg(long, value_name = "M", value_parser = value_parser!(u16).range(1..=i64::from(MAX_STEPS)))]
+    pub mh_steps: Option<u16>,
     /// Number of times that tokens are sampled per pull of rows: an epoch achieves more and moves no
     /// more bytes
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u8).range(1..=i64::from(MAX_PASSES)))]
@@ -111,8 +118,9 @@ impl Default for Training {
             rounds: None,
             staleness: 0,
             routing: Route::Cheapest,
+            sampler: SamplerKind::FPlus,
             short_length: None,
-            mh_steps: 1,
+            mh_steps: None,
             passes: 1,
             prefetch: 1,
             top_words: 10,
@@ -121,6 +129,12 @@ impl Default for Training {
             log: None,
         }
     }
+}
+
+/// Parser of `--sampler`.
+fn sampler_parser() -> impl TypedValueParser<Value = SamplerKind> {
+    PossibleValuesParser::new(SamplerKind::ALL.map(SamplerKind::name))
+        .try_map(|name| name.parse::<SamplerKind>())
 }
 
 /// Words whose rows are pulled.
@@ -198,12 +212,44 @@ impl Extent {
     }
 }
 
+/// Invalid options of the model or the sampler.
+#[derive(Debug, Error)]
+pub enum TrainingError {
+    /// Of the model.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// Of the sampler.
+    #[error(transparent)]
+    Sampler(#[from] OptionsError),
+}
+
 impl Training {
+    /// `options` with the sampler.
+    fn with_sampler(&self, options: Options) -> Result<Options, OptionsError> {
+        let mut sampler = SamplerOptions::from(self.sampler);
+        let warp_steps = self.mh_steps.filter(|_| self.short_length.is_some());
+        match (self.mh_steps, sampler.steps()) {
+            (None, _) => {}
+            // The steps of WarpLDA for the long documents.
+            (Some(_), None) if warp_steps.is_some() => {}
+            (Some(steps), _) => sampler = sampler.with_steps(steps.into())?,
+        }
+        let usual = TrainOptions::default_short_length(self.topics);
+        let mut options = options.with_sampler(sampler, usual);
+        if let Some(tokens) = self.short_length {
+            options.hybrid.short_length = tokens;
+        }
+        if let Some(steps) = warp_steps {
+            options.hybrid.mh_steps = steps;
+        }
+        Ok(options)
+    }
+
     /// Setup of all nodes, with defaults chosen for the documents.
     ///
     /// # Errors
-    /// [`SpecError`].
-    pub fn setup(&self, shards: Option<u16>, of: Extent) -> Result<Setup, SpecError> {
+    /// [`TrainingError`].
+    pub fn setup(&self, shards: Option<u16>, of: Extent) -> Result<Setup, TrainingError> {
         let usual = || TrainOptions::default_alpha(self.topics, of.mean_length);
         let alpha = self.alpha.map_or_else(usual, Alpha::from);
         let spec = ModelSpec::new(self.topics, of.words, alpha, self.beta, self.seed)?;
@@ -216,13 +262,11 @@ impl Training {
             .rounds(self.rounds)
             .resolve(self.servers, self.staleness, of.documents, of.words);
         let (servers, routing) = (self.servers, self.routing.routing());
-        let hybrid =
-            Hybrid { short_length: self.short_length.unwrap_or(u32::MAX), mh_steps: self.mh_steps };
         let partitioner = self.partitioner.partitioner();
         let cut =
             Options { shards, partitions, rounds, servers, partitioner, ..Options::default() };
         let (staleness, ranges, passes) = (self.staleness, self.ranges, self.passes);
-        let options = Options { routing, hybrid, staleness, ranges, passes, ..cut };
+        let options = self.with_sampler(Options { routing, staleness, ranges, passes, ..cut })?;
         Ok(Setup::new(spec, of.fingerprint)
             .options(options)
             .workers(self.workers)
@@ -238,6 +282,7 @@ impl Training {
 #[cfg(test)]
 mod tests {
     use clap::{Args, Command, FromArgMatches};
+    use lda_dist::config::Hybrid;
 
     use super::*;
 
@@ -259,12 +304,9 @@ mod tests {
         assert_eq!((found.shards, found.partitions, found.rounds), (8, 16, 8));
         let found = options(&Training::default(), of(3, 5));
         assert_eq!((found.shards, found.partitions, found.rounds), (3, 5, 3));
-        assert_eq!(found.hybrid, Hybrid::default());
-        let long =
-            Training { short_length: Some(2000), mh_steps: 3, passes: 2, ..Training::default() };
-        let found = options(&long, of(1000, 500));
-        assert_eq!(found.hybrid, Hybrid { short_length: 2000, mh_steps: 3 });
-        assert_eq!(found.passes, 2);
+        assert_eq!(found.passes, 1);
+        let twice = Training { passes: 2, ..Training::default() };
+        assert_eq!(options(&twice, of(1000, 500)).passes, 2);
         let many = Training { workers: 20, servers: 9, ..Training::default() };
         let found = options(&many, of(1000, 500));
         assert_eq!((found.shards, found.partitions, found.rounds), (20, 36, 20));
@@ -272,5 +314,33 @@ mod tests {
         let found = options(&prefetch, of(1000, 500));
         assert_eq!((found.shards, found.partitions, found.rounds, found.staleness), (8, 24, 24, 2));
         assert_eq!(options(&prefetch, of(1000, 9)).rounds, 9);
+    }
+
+    #[test]
+    fn the_sampler_may_leave_long_documents_to_warp_lda() {
+        let of = |sampler, short_length, mh_steps| {
+            let training = Training { sampler, short_length, mh_steps, ..Training::default() };
+            let options = training.with_sampler(Options::default())?;
+            let Hybrid { short_length, mh_steps } = options.hybrid;
+            let kind = options.sampler.kind().expect("none chooses automatically");
+            Ok::<_, OptionsError>((kind, options.sampler.steps(), short_length, mh_steps))
+        };
+        let (f_plus, light) = (SamplerKind::FPlus, SamplerKind::Light);
+        let (warp, hybrid) = (SamplerKind::Warp, SamplerKind::Hybrid);
+        for (given, expected) in [
+            ((f_plus, None, None), (f_plus, None, u32::MAX, 1)),
+            ((f_plus, Some(2000), Some(3)), (f_plus, None, 2000, 3)),
+            ((light, None, Some(3)), (light, Some(3), u32::MAX, 1)),
+            ((light, Some(50), Some(3)), (light, Some(3), 50, 3)),
+            ((warp, None, Some(2)), (f_plus, None, 0, 2)),
+            ((hybrid, None, None), (f_plus, None, 0, 1)),
+            ((hybrid, Some(70), None), (f_plus, None, 70, 1)),
+        ] {
+            assert_eq!(of(given.0, given.1, given.2).unwrap(), expected, "{given:?}");
+        }
+        let refused = of(SamplerKind::Zen, None, Some(2)).unwrap_err().to_string();
+        assert!(refused.starts_with("mh-steps applies to the samplers alias, light"), "{refused}");
+        let table = toml::from_str::<Training>("sampler = \"zen-hybrid\"").unwrap();
+        assert_eq!(table.sampler, SamplerKind::ZenHybrid);
     }
 }

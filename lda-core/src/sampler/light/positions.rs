@@ -5,11 +5,11 @@
 //! document lie far apart, so their topics are copied here, document after document: first the
 //! block's tokens in the order in which the sweep visits them, so that one cursor per document
 //! points to the next; then the tokens of other blocks, which do not change during the sweep and
-//! are known by their counts alone.
+//! are known by their counts alone. Documents without a token in the block are left out.
 //!
-//! Cost: a pass over the block's tokens and its documents' rows, and over all tokens of those
-//! documents if there are many blocks. Memory per thread: a topic id per token of the documents and
-//! 16 bytes per document.
+//! Cost: a pass over the block's tokens and the rows of their documents, and over all tokens of
+//! those documents if there are many blocks. Memory per thread: a topic id per token of these
+//! documents and 16 bytes per document.
 
 use std::ops::Range;
 
@@ -47,11 +47,16 @@ impl<T: TopicIndex> Positions<T> {
         let Self { heads, topics } = self;
         heads.clear();
         heads.reserve_exact(documents.len());
+        heads.resize(documents.len(), Head::default());
+        // First `next` counts the block's tokens.
+        partner.iter().for_each(|&d| heads[d as usize].next += 1);
         let mut end = 0;
-        for d in 0..documents.len() {
+        for (d, head) in heads.iter_mut().enumerate() {
             let mut len = 0;
-            documents.for_each(d, |_, count| len += count);
-            heads.push(Head { start: end, len, next: 0 });
+            if std::mem::take(&mut head.next) > 0 {
+                documents.for_each(d, |_, count| len += count);
+            }
+            *head = Head { start: end, len, next: 0 };
             end += u64::from(len);
         }
         topics.reserve_exact((end as usize).saturating_sub(topics.len()));
@@ -148,7 +153,7 @@ mod tests {
                 positions.write(&rows, &z, &partner, &mut counts);
             }
             prop_assert!(counts.iter().all(|&count| count == 0));
-            for d in 0..5 {
+            for d in (0..5).filter(|d| partner.contains(d)) {
                 let of = |own: bool| {
                     let of = move |&&(e, _, has): &&(u32, u16, bool)| (e, has) == (d, own);
                     tokens.iter().filter(of).map(|token| token.1).collect::<Vec<_>>()
@@ -159,6 +164,9 @@ mod tests {
                 prop_assert_eq!(own, of(true));
                 let sorted = |mut topics: Vec<u16>| { topics.sort_unstable(); topics };
                 prop_assert_eq!(sorted(others.to_vec()), sorted(of(false)));
+            }
+            for d in (0..5).filter(|d| !partner.contains(d)) {
+                prop_assert_eq!(positions.tokens(d as usize), 0);
             }
         }
     }

@@ -57,16 +57,30 @@ impl Mass {
 impl<T: TopicIndex> WordTables<T> {
     /// Space for the tables of words with the given frequencies over `topics` topics.
     pub fn new(topics: usize, frequencies: impl IntoIterator<Item = u64>) -> Self {
+        let mut tables = Self {
+            heads: Vec::new(),
+            entries: Vec::new(),
+            topics: Vec::new(),
+            weights: Vec::new(),
+            order: Order::default(),
+        };
+        tables.renew(topics, frequencies);
+        tables
+    }
+
+    /// Forgets all tables, and makes space for those of other words; like [`new`](Self::new), but
+    /// reuses the memory.
+    pub fn renew(&mut self, topics: usize, frequencies: impl IntoIterator<Item = u64>) {
         let mut end = 0;
         let mut place = |tokens: u64| {
             let start = end;
             end += tokens.min(topics as u64);
             Head { start: start as u32, ..Head::default() }
         };
-        let heads = frequencies.into_iter().map(&mut place).collect();
-        let entries = vec![Entry::default(); end as usize];
-        let topics = vec![T::default(); end as usize + LANES];
-        Self { heads, entries, topics, weights: Vec::new(), order: Order::default() }
+        self.heads.clear();
+        self.heads.extend(frequencies.into_iter().map(&mut place));
+        self.entries.resize(end as usize, Entry::default());
+        self.topics.resize(end as usize + LANES, T::default());
     }
 
     /// Bytes that [`new`](Self::new) allocates.

@@ -72,7 +72,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         writer: Option<SnapshotWriter>,
     ) -> Self {
         Self {
-            samplers: SamplerPool::new(setup.spec.topics(), setup.threads),
+            samplers: SamplerPool::new(setup.spec.topics(), setup.options.sampler, setup.threads),
             planned: 0,
             setup,
             number,
