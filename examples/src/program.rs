@@ -21,6 +21,11 @@ pub struct ProgramArgs {
 }
 
 impl ProgramArgs {
+    /// The number that `--threads` gives.
+    pub fn threads(&self) -> Option<u16> {
+        self.threads
+    }
+
     /// Starts the thread pool if `--threads` is given.
     ///
     /// # Errors

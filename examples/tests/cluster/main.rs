@@ -88,6 +88,54 @@ fn any_number_of_workers_writes_the_same_model() {
 }
 
 #[test]
+fn every_sampler_trains_and_wrong_combinations_are_refused() {
+    let scratch = Scratch::new("samplers");
+    let (path, file) = (scratch.file("articles.txt"), scratch.file("model.lda"));
+    documents(&path);
+    let run = |options: &str| {
+        // With so many topics rows are lists: in dense ones, samplers draw the same.
+        let all = format!("--topics 300 --alpha 0.01 --epochs 10 {options} --save");
+        let mut arguments = vec!["local", path.to_str().unwrap()];
+        arguments.extend(all.split(' ').chain(file.to_str()));
+        let output = program(&arguments);
+        let said = String::from_utf8(output.stderr).unwrap();
+        if output.status.success() { Ok(fs::read(&file).unwrap()) } else { Err(said) }
+    };
+    let mut models = Vec::new();
+    for sampler in [
+        "exact",
+        "f-plus",
+        "f-plus-doc",
+        "alias",
+        "light",
+        "zen",
+        "zen-doc",
+        "warp",
+        "light --mh-steps 3",
+    ] {
+        let model = run(&format!("--sampler {sampler} --workers 2")).unwrap();
+        assert!(!models.contains(&model), "{sampler}");
+        models.push(model);
+    }
+    // Every document has eight tokens.
+    let [_, f_plus, .., warp, _] = &models[..] else { panic!("a model per sampler") };
+    assert!(run("--sampler hybrid --short-length 7").unwrap() == *warp);
+    assert!(run("--sampler hybrid --short-length 8").unwrap() == *f_plus);
+    for (options, message) in [
+        ("--sampler zen --mh-steps 2", "mh-steps applies to the samplers alias, light, warp"),
+        ("--sampler polya-urn", "[possible values: exact, f-plus"),
+        (
+            "--threads 9",
+            "a worker has 8 shards of the documents, and uses one thread for each at most",
+        ),
+        ("--threads 5 --workers 2", "a worker has 4 shards of the documents"),
+    ] {
+        let said = run(options).unwrap_err();
+        assert!(said.contains(message), "{options}: {said}");
+    }
+}
+
+#[test]
 fn a_log_has_a_line_per_epoch() {
     let scratch = Scratch::new("log");
     let (path, log) = (scratch.file("articles.txt"), scratch.file("run.jsonl"));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use lda_core::container::FileError;
-use lda_dist::cluster::{Failed, RunError};
+use lda_dist::cluster::{Failed, RunError, Setup};
 use lda_dist::documents::StoredError;
 use lda_dist::storage::StorageError;
 use lda_examples::memory;
@@ -34,6 +34,17 @@ pub enum ClusterError {
     /// Invalid options of the model or the sampler.
     #[error(transparent)]
     Training(#[from] TrainingError),
+    /// A worker cannot use as many threads.
+    #[error(
+        "--threads {threads}: a worker has {shards} shards of the documents, and uses one thread for each at \
+         most: give fewer threads, or more shards (lda cluster local --shards, lda cluster cut)"
+    )]
+    Threads {
+        /// Threads of the option.
+        threads: u16,
+        /// Most shards of a worker.
+        shards: usize,
+    },
     /// The nodes of this process do not fit into memory.
     #[error(
         "{nodes} at least {needed} bytes of memory, and this process may use {limit}: ask for fewer topics, \
@@ -121,6 +132,24 @@ pub enum ClusterError {
 }
 
 impl ClusterError {
+    /// Checks the number of threads of the option against the shards of these workers.
+    ///
+    /// # Errors
+    /// [`ClusterError::Threads`].
+    pub fn check_threads(
+        threads: Option<u16>,
+        setup: &Setup,
+        workers: impl Iterator<Item = u32>,
+    ) -> Result<(), Self> {
+        let most = workers.map(|worker| setup.shards(worker).len()).max();
+        match (threads, most) {
+            (Some(threads), Some(shards)) if usize::from(threads) > shards => {
+                Err(Self::Threads { threads, shards })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Fails if nodes that need this many bytes do not fit into the memory of this process.
     ///
     /// # Errors

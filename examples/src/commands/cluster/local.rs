@@ -45,6 +45,7 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
         stop = Some(stop::listen().map_err(ClusterError::Signals)?);
     }
     setup.check().map_err(|error| RunError::from(Failed::from(error)))?;
+    ClusterError::check_threads(args.program.threads(), &setup, 0..setup.workers)?;
     let needed = setup.least_memory_local(corpus.num_tokens());
     ClusterError::check_memory("all nodes together need", needed)?;
     let documents = divide(&setup, corpus).map_err(RunError::from)?;

@@ -54,6 +54,8 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     let stop = stop::listen().map_err(ClusterError::Signals)?;
     let mut transport = connect(args, &config, &setup)?;
     let node = NodeName::of(&setup, transport.id());
+    let worker = (node.role == RoleName::Worker).then_some(node.index);
+    ClusterError::check_threads(args.program.threads(), &setup, worker.into_iter())?;
     let tokens = documents.num_tokens();
     let needed = setup.least_memory(setup.role_of(transport.id()), tokens);
     ClusterError::check_memory("this node needs", needed)?;
