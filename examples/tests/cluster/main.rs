@@ -399,6 +399,47 @@ fn a_terminated_local_run_continues_from_its_checkpoints() {
     assert!(fs::read(directory.join("latest")).unwrap() == before);
 }
 
+#[test]
+fn a_local_run_that_ends_early_has_the_model_of_a_shorter_run() {
+    let scratch = Scratch::new("local-early");
+    let (path, model, log) =
+        (scratch.file("articles.txt"), scratch.file("model.lda"), scratch.file("run.jsonl"));
+    documents(&path);
+    let run = |options: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lda"));
+        command.args(["cluster", "local"]).arg(&path).args(options.split(' '));
+        command.arg("--save").arg(&model).arg("--log").arg(&log).stderr(Stdio::piped());
+        Running(command.spawn().unwrap())
+    };
+    let ended = |mut running: Running| {
+        let status = running.0.wait().unwrap();
+        let mut said = String::new();
+        running.0.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        assert!(status.success(), "{said}");
+        let epochs = fs::read_to_string(&log).unwrap().lines().count();
+        fs::remove_file(&log).unwrap();
+        (epochs, fs::read(&model).unwrap(), said)
+    };
+    let check = |(epochs, found, said): (usize, Vec<u8>, String)| {
+        assert!((1..1_000_000).contains(&epochs), "{said}");
+        let shorter = ended(run(&format!("--topics 4 --workers 2 --epochs {epochs}")));
+        assert!(found == shorter.1, "{epochs} epochs: {said}");
+        said
+    };
+    let endless = "--topics 4 --workers 2 --epochs 1000000";
+    check(ended(run(&format!("{endless} --seconds 0.2"))));
+    check(ended(run(&format!("{endless} --level-off=0.01"))));
+    let terminated = run(endless);
+    let start = Instant::now();
+    while fs::read_to_string(&log).map_or(0, |lines| lines.lines().count()) < 3 {
+        assert!(start.elapsed() < Duration::from_secs(60), "no epoch ends");
+        thread::sleep(Duration::from_millis(10));
+    }
+    terminate(&terminated.0);
+    let said = check(ended(terminated));
+    assert!(said.contains("stopping after this epoch; another signal exits at once"), "{said}");
+}
+
 /// The program with these arguments.
 fn program(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_lda")).arg("cluster").args(arguments).output().unwrap()

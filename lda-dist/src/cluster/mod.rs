@@ -142,7 +142,6 @@ pub use report::Report;
 pub use request_queue::BROADCAST_BYTES;
 pub use role::Role;
 pub use run::{MAX_HELD_BYTES, RunError, config, run, run_local};
-pub(crate) use run::{roles, run_threads};
 pub use saved_counts::SavedCounts;
 pub use server::ServerNode;
 pub use setup::{NodeRole, Setup};

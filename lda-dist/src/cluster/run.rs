@@ -178,25 +178,8 @@ pub fn run_local<T: TopicIndex, D: Documents + Clone + Send + Sync>(
     documents: &D,
     storage: Option<&Arc<dyn Storage>>,
     stop: Option<&AtomicBool>,
-    watch: impl FnMut(&mut Role<T, D>),
-) -> Result<Vec<Role<T, D>>, RunError> {
-    roles(run_threads(setup, documents, storage, stop, watch)?, |_| true)
-}
-
-/// A node's role at its end, and the error that ended it.
-pub(crate) type Ended<T, D> = (Role<T, D>, Result<(), RunError>);
-
-/// As [`run_local`], but returns the roles of all nodes with their errors.
-///
-/// # Errors
-/// [`ConfigError`](crate::config::ConfigError), before any node starts.
-pub(crate) fn run_threads<T: TopicIndex, D: Documents + Clone + Send + Sync>(
-    setup: &Setup,
-    documents: &D,
-    storage: Option<&Arc<dyn Storage>>,
-    stop: Option<&AtomicBool>,
     mut watch: impl FnMut(&mut Role<T, D>),
-) -> Result<Vec<Ended<T, D>>, RunError> {
+) -> Result<Vec<Role<T, D>>, RunError> {
     setup.check().map_err(Failed::from)?;
     let nodes = 1 + setup.options.servers + setup.workers;
     let mut transports = local::mesh(nodes, &local::Options::default());
@@ -213,7 +196,7 @@ pub(crate) fn run_threads<T: TopicIndex, D: Documents + Clone + Send + Sync>(
         let ended = run_role(&mut role, transport, config, patience, stop, watch);
         (role, ended)
     };
-    Ok(thread::scope(|scope| {
+    let ended: Vec<Ended<T, D>> = thread::scope(|scope| {
         let (master, others) = transports.split_first_mut().expect("there is a master");
         let threads: Vec<_> = others
             .iter_mut()
@@ -225,27 +208,23 @@ pub(crate) fn run_threads<T: TopicIndex, D: Documents + Clone + Send + Sync>(
         let first = node(master, &mut watch);
         let others = threads.into_iter().map(|thread| thread.join().expect("no panic"));
         std::iter::once(first).chain(others).collect()
-    }))
-}
-
-/// Returns the roles of all nodes, unless a node ended with an error for which `fails` is true.
-///
-/// # Errors
-/// The first such error that is not a consequence of another node's end.
-pub(crate) fn roles<T: TopicIndex, D>(
-    ended: Vec<Ended<T, D>>,
-    fails: impl Fn(&RunError) -> bool,
-) -> Result<Vec<Role<T, D>>, RunError> {
-    // A node that ended because another one had is not the cause.
-    let is_cause = |error: &RunError| {
-        !matches!(error, RunError::Role(Failed::PeerLost { .. } | Failed::PeerFailed { .. }))
-    };
-    let errors =
-        || ended.iter().filter_map(|(_, ended)| ended.as_ref().err()).filter(|&e| fails(e));
-    match errors().find(|&error| is_cause(error)).or_else(|| errors().next()) {
+    });
+    match first_cause(&ended) {
         Some(error) => Err(error.clone()),
         None => Ok(ended.into_iter().map(|(role, _)| role).collect()),
     }
+}
+
+/// A node's role at its end, and the error that ended it.
+type Ended<T, D> = (Role<T, D>, Result<(), RunError>);
+
+/// The first error that is not a consequence of another node's end, or else the first.
+fn first_cause<T: TopicIndex, D>(ended: &[Ended<T, D>]) -> Option<&RunError> {
+    let is_cause = |error: &RunError| {
+        !matches!(error, RunError::Role(Failed::PeerLost { .. } | Failed::PeerFailed { .. }))
+    };
+    let errors = || ended.iter().filter_map(|(_, ended)| ended.as_ref().err());
+    errors().find(|&error| is_cause(error)).or_else(|| errors().next())
 }
 
 /// Runs a role over a transport until it ends.

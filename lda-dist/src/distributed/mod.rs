@@ -17,7 +17,7 @@ use lda_core::train::{
 use thiserror::Error;
 
 use crate::aggregate::Registry;
-use crate::cluster::{EpochTimer, Report, Role, RunError, Setup, roles, run_threads};
+use crate::cluster::{EpochTimer, Report, Role, RunError, Setup, run_local};
 use crate::config::{ConfigError, Options, Routing};
 use crate::division::Division;
 use crate::documents::{Documents, ReadShardError, select_shard};
@@ -359,25 +359,24 @@ impl Distributed {
         resolved: Resolved,
         mut observer: impl FnMut(&EpochReport, &Report) -> Flow,
     ) -> Result<Trained, DistributedError> {
-        let (stop, mut timer, mut last) = (AtomicBool::new(false), EpochTimer::default(), None);
+        let (mut timer, mut last) = (EpochTimer::default(), None);
         let tokens = documents.corpus.num_tokens();
         let watch = |role: &mut Role<T, Borrowed<'_>>| {
             let Role::Master(master) = role else { return };
             while let Some(report) = master.report() {
                 let epoch = epoch_report(&report, resolved.sampler, tokens, &mut timer);
                 if observer(&epoch, &report) == Flow::Stop {
-                    stop.store(true, Ordering::Relaxed);
+                    master.end_early();
                 }
                 last = Some(epoch);
             }
             timer.observe(master.round());
             let cancel = self.cancel.as_ref().filter(|_| last.is_some());
             if cancel.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
-                stop.store(true, Ordering::Relaxed);
+                master.end_early();
             }
         };
-        let ended = run_threads(setup, &documents, None, Some(&stop), watch)?;
-        let nodes = roles(ended, |error| !matches!(error, RunError::Stopped { .. }))?;
+        let nodes = run_local(setup, &documents, None, None, watch)?;
         let last = last.expect("a run that ends without an error has an epoch at least");
         Ok(results::trained(setup, documents, &nodes, resolved, last)?)
     }

@@ -7,7 +7,6 @@ use lda_core::random::Xoshiro256PlusPlus;
 use lda_core::train::Assignments;
 
 use super::*;
-use crate::cluster::run_local;
 use crate::config::Hybrid;
 use crate::documents::InMemory;
 

@@ -19,6 +19,7 @@ use crate::commands::cluster::monitor::Monitor;
 use crate::commands::cluster::results::Results;
 use crate::commands::cluster::role::{NodeName, RoleName};
 use crate::commands::cluster::stop;
+use crate::commands::cluster::stop_rule::StopRule;
 use crate::commands::cluster::storage_url::StorageUrl;
 use crate::commands::cluster::training::Extent;
 
@@ -39,11 +40,13 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     let extent = Extent { documents, words, mean_length, fingerprint };
     let mut setup = args.training.setup(args.shards, extent)?;
     let storage = args.snapshots.as_ref().map(StorageUrl::create).transpose()?;
-    let mut stop = None;
-    if storage.is_some() {
-        setup.checkpoint_every = args.snapshot_every;
-        stop = Some(stop::listen().map_err(ClusterError::Signals)?);
-    }
+    let kept = storage.is_some();
+    setup.checkpoint_every = if kept { args.snapshot_every } else { 0 };
+    let asked =
+        stop::listen(if kept { stop::AfterEpoch::Checkpoint } else { stop::AfterEpoch::Results });
+    let asked = asked.map_err(ClusterError::Signals)?;
+    // Without checkpoints, the run ends with its results.
+    let (stop, ends) = if kept { (Some(asked), None) } else { (None, Some(asked)) };
     setup.check().map_err(|error| RunError::from(Failed::from(error)))?;
     ClusterError::check_threads(args.program.threads(), &setup, 0..setup.workers)?;
     let needed = setup.least_memory_local(corpus.num_tokens());
@@ -53,6 +56,7 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     let master = NodeName { role: RoleName::Master, index: 0 };
     let (log, vocabulary) = (args.training.log.as_deref(), documents.corpus().vocabulary());
     let mut monitor = Monitor::new(&args.program, &setup, master, tokens, address, log)?
+        .stopping(StopRule::new(&args.training, ends))
         .naming(vocabulary, args.training.show_topics);
     let results = if u64::from(setup.spec.topics()) <= u16::MAX_TOPICS {
         train::<u16>(&setup, &documents, storage.as_ref(), stop.as_deref(), &mut monitor)?

@@ -28,6 +28,7 @@ mod role;
 #[cfg(feature = "status")]
 mod status;
 mod stop;
+mod stop_rule;
 mod storage_url;
 mod training;
 

@@ -14,6 +14,7 @@ use crate::commands::cluster::progress::Progress;
 use crate::commands::cluster::role::{NodeName, RoleName};
 #[cfg(feature = "status")]
 use crate::commands::cluster::status::Status;
+use crate::commands::cluster::stop_rule::StopRule;
 
 /// Monitor of a node, or of all nodes of a process.
 #[derive(Debug)]
@@ -24,6 +25,7 @@ pub struct Monitor<'a> {
     log: Option<Log>,
     loss_notes: LossNotes,
     timer: EpochTimer,
+    stop_rule: StopRule,
     /// Vocabulary, and number of topics to show.
     #[cfg(feature = "status")]
     names: (Option<&'a Vocabulary>, usize),
@@ -63,6 +65,7 @@ impl<'a> Monitor<'a> {
             log: log.filter(|_| is_master).map(open).transpose()?,
             loss_notes: LossNotes::default(),
             timer: EpochTimer::default(),
+            stop_rule: StopRule::default(),
             #[cfg(feature = "status")]
             names: (None, 0),
         };
@@ -72,6 +75,12 @@ impl<'a> Monitor<'a> {
             return Err(ClusterError::Usage(why.to_owned()));
         }
         Ok(monitor)
+    }
+
+    /// Sets the rule by which the run ends early.
+    pub fn stopping(mut self, rule: StopRule) -> Self {
+        self.stop_rule = rule;
+        self
     }
 
     /// Sets the vocabulary and the number of topics to show.
@@ -106,6 +115,7 @@ impl<'a> Monitor<'a> {
             progress.report(report);
         }
         let time = self.timer.end_epoch();
+        self.stop_rule.report(report, time);
         // A failed log is reported once, and the run continues.
         if let Some(error) = self.log.as_mut().and_then(|log| log.add(report, time).err()) {
             self.program
@@ -130,6 +140,9 @@ impl<'a> Monitor<'a> {
                     self.report(&report);
                 }
                 self.timer.observe(master.round());
+                if self.stop_rule.is_due() {
+                    master.end_early();
+                }
                 #[cfg(feature = "status")]
                 if let Some((status, topics)) = self.status.as_ref().zip(master.topics()) {
                     status.set_topics(topics, self.names.0, self.names.1);

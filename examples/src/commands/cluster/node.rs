@@ -23,6 +23,7 @@ use crate::commands::cluster::nodes;
 use crate::commands::cluster::results::Results;
 use crate::commands::cluster::role::{NodeName, RoleName};
 use crate::commands::cluster::stop;
+use crate::commands::cluster::stop_rule::StopRule;
 use crate::commands::cluster::training::Extent;
 
 type Documents = StoredDocuments<Arc<dyn Storage>>;
@@ -51,7 +52,7 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
         near = Some(near_tokens(&held, &machines, &assigned));
         setup.assignment = assigned.into();
     }
-    let stop = stop::listen().map_err(ClusterError::Signals)?;
+    let stop = stop::listen(stop::AfterEpoch::Checkpoint).map_err(ClusterError::Signals)?;
     let mut transport = connect(args, &config, &setup)?;
     let node = NodeName::of(&setup, transport.id());
     let worker = (node.role == RoleName::Worker).then_some(node.index);
@@ -71,6 +72,7 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     }
     let (address, log) = (args.status.as_deref(), config.training.log.as_deref());
     let mut monitor = Monitor::new(&args.program, &setup, node, tokens, address, log)?
+        .stopping(StopRule::new(&config.training, None))
         .naming(vocabulary.as_ref(), config.training.show_topics);
     let results = if u64::from(setup.spec.topics()) <= u16::MAX_TOPICS {
         train::<u16>(&config, &setup, &documents, &stop, &mut *transport, &mut monitor)?

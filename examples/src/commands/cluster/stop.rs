@@ -2,7 +2,8 @@
 //! take a machine away, and with `--end-with-input` by the end of standard input.
 //!
 //! The first signal [stops](lda_dist::cluster::Role::stop) the node after the current epoch and its
-//! checkpoint, the second at once.
+//! checkpoint, or [ends](lda_dist::cluster::Master::end_early) a run in one process that has none after
+//! the epoch, with its results. The second exits at once.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -13,19 +14,34 @@ use lda_examples::{output, signals};
 
 use crate::commands::cluster::error::AGAIN;
 
+/// What the first signal leads to after the current epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterEpoch {
+    /// A checkpoint, from which a new start continues.
+    Checkpoint,
+    /// The results so far.
+    Results,
+}
+
 /// Installs the signal handlers; the returned flag is set by the first signal.
 ///
 /// # Errors
 /// Those of the system.
-pub fn listen() -> io::Result<Arc<AtomicBool>> {
+pub fn listen(then: AfterEpoch) -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&asked);
     signals::listen(move |_| {
         if flag.swap(true, Ordering::Relaxed) {
             at_once();
         }
-        let note =
-            "stopping after this epoch and its checkpoint; another signal stops this node at once";
+        let note = match then {
+            AfterEpoch::Checkpoint => {
+                "stopping after this epoch and its checkpoint; another signal stops this node at once"
+            }
+            AfterEpoch::Results => {
+                "stopping after this epoch; another signal exits at once, without results"
+            }
+        };
         // If standard error is closed, there is nowhere to report that.
         let _ = writeln!(io::stderr(), "{note}");
     })?;

@@ -14,6 +14,7 @@ use lda_dist::documents::StoredDocuments;
 use lda_dist::placement::Partitioner;
 use lda_dist::spec::{ModelSpec, SpecError};
 use lda_dist::storage::Storage;
+use lda_examples::parsers::positive;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -34,6 +35,14 @@ pub struct Training {
     /// Number of epochs; an epoch samples every token once per pass of --passes
     #[arg(short, long, value_name = "N", default_value_t = 200)]
     pub epochs: u32,
+    /// Stop after this many seconds of sampling, if that is before --epochs
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub seconds: Option<f64>,
+    /// Stop before --epochs when the likelihood gains less than this share from three evaluations to the
+    /// next three
+    #[arg(long, value_name = "SHARE", num_args = 0..=1, require_equals = true,
+        default_missing_value = "0.0005", value_parser = positive)]
+    pub level_off: Option<f64>,
     /// Random seed
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
@@ -108,6 +117,8 @@ impl Default for Training {
             alpha: None,
             beta: 0.01,
             epochs: 200,
+            seconds: None,
+            level_off: None,
             seed: 0,
             evaluate_every: 10,
             workers: 1,
@@ -221,6 +232,14 @@ pub enum TrainingError {
     /// Of the sampler.
     #[error(transparent)]
     Sampler(#[from] OptionsError),
+    /// A rule by which the run ends early.
+    #[error("{option} is {value}: give a number above 0")]
+    Stop {
+        /// Name of the option.
+        option: &'static str,
+        /// Its value.
+        value: f64,
+    },
 }
 
 impl Training {
@@ -250,6 +269,11 @@ impl Training {
     /// # Errors
     /// [`TrainingError`].
     pub fn setup(&self, shards: Option<u16>, of: Extent) -> Result<Setup, TrainingError> {
+        for (option, value) in [("seconds", self.seconds), ("level-off", self.level_off)] {
+            if let Some(value) = value.filter(|value| value.is_nan() || *value <= 0.0) {
+                return Err(TrainingError::Stop { option, value });
+            }
+        }
         let usual = || TrainOptions::default_alpha(self.topics, of.mean_length);
         let alpha = self.alpha.map_or_else(usual, Alpha::from);
         let spec = ModelSpec::new(self.topics, of.words, alpha, self.beta, self.seed)?;
@@ -314,6 +338,19 @@ mod tests {
         let found = options(&prefetch, of(1000, 500));
         assert_eq!((found.shards, found.partitions, found.rounds, found.staleness), (8, 24, 24, 2));
         assert_eq!(options(&prefetch, of(1000, 9)).rounds, 9);
+    }
+
+    #[test]
+    fn a_rule_that_never_ends_a_run_is_refused() {
+        let of = Extent { documents: 9, words: 9, mean_length: 10.0, fingerprint: 1 };
+        for (table, message) in [
+            ("seconds = 0", "seconds is 0: give a number above 0"),
+            ("level-off = -1e-3", "level-off is -0.001: give a number above 0"),
+            ("seconds = nan", "seconds is NaN: give a number above 0"),
+        ] {
+            let training = toml::from_str::<Training>(table).unwrap();
+            assert_eq!(training.setup(None, of).unwrap_err().to_string(), message);
+        }
     }
 
     #[test]

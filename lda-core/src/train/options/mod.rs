@@ -44,7 +44,7 @@ impl Default for LevelOff {
 
 impl LevelOff {
     /// Whether the likelihoods of all evaluations so far have levelled off.
-    pub(crate) fn is_reached(self, evaluations: &[f64]) -> bool {
+    pub fn is_reached(self, evaluations: &[f64]) -> bool {
         let window = self.window.max(1);
         let Some(start) = evaluations.len().checked_sub(2 * window) else { return false };
         let (before, last) = evaluations[start..].split_at(window);

@@ -92,6 +92,8 @@ pub struct Master {
     reports: VecDeque<Report>,
     topics: Option<Topics>,
     placement: Option<Placement>,
+    /// Last epoch of the run.
+    last_epoch: u32,
     /// The epoch from which the run goes on, if it was stopped.
     stopped: Option<u32>,
     pub(super) failed: Option<Failed>,
@@ -111,6 +113,7 @@ impl Master {
             reports: VecDeque::new(),
             topics: None,
             placement: None,
+            last_epoch: setup.epochs,
             stopped: None,
             failed: None,
             setup,
@@ -192,6 +195,14 @@ impl Master {
     /// [`TopicModel`](lda_core::model::TopicModel).
     pub fn counts(&self) -> Option<&CollectedCounts> {
         self.rounds.collected.as_ref().filter(|_| self.is_finished())
+    }
+
+    /// Ends the run after the epoch that is being sampled, as if it had no more: with its model and
+    /// without an error, and with the bits of a run of so many epochs. That epoch is evaluated only if
+    /// it is [due](Setup::evaluate_every).
+    pub fn end_early(&mut self) {
+        let begun = self.rounds.last_begun().epoch.max(1);
+        self.last_epoch = self.last_epoch.min(begun);
     }
 
     /// The epoch from which the run goes on when it is started again, if it was stopped.
@@ -526,7 +537,7 @@ impl Master {
             self.topics = topics.or(self.topics.take());
             *epoch_stats = EpochStats::default();
         }
-        if last && epoch >= self.setup.epochs {
+        if last && epoch >= self.last_epoch {
             return self.end_run(port);
         }
         // Nodes that have to stop wait for the end of the epoch, and no other epoch starts.
@@ -537,7 +548,7 @@ impl Master {
             self.send_workers(&keep, RequestKind::Call, RequestPurpose::Keep, port);
             return Ok(());
         }
-        self.rounds.advance(delta, &self.setup, is_stopping);
+        self.rounds.advance(delta, (&self.setup, self.last_epoch), is_stopping);
         self.advance(port);
         Ok(())
     }
@@ -561,7 +572,7 @@ impl Master {
         }
         self.checkpoint.record();
         self.step = Step::Ending(self.setup.options.servers);
-        let wanted = self.rounds.wanted(&self.setup);
+        let wanted = self.rounds.wanted(&self.setup, self.last_epoch);
         let Setup { aggregates, spec, .. } = &self.setup;
         self.rounds.epoch_stats.ask(aggregates, wanted, spec);
         let end = Control::End { round: self.round(), wanted };

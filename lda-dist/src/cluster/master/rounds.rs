@@ -52,6 +52,11 @@ impl Rounds {
         self.oldest..=self.begun
     }
 
+    /// The last round that has started, or is queued to start.
+    pub fn last_begun(&self) -> Round {
+        self.to_begin.back().map_or(self.begun, |(round, _)| *round)
+    }
+
     /// A worker has finished a round. Returns false if the round is not open, or if the worker has
     /// finished it before.
     pub fn note_done(&mut self, worker: NodeId, round: Round) -> bool {
@@ -99,14 +104,19 @@ impl Rounds {
 
     /// Moves on to the next round, and queues the rounds that may start now. If nodes have to stop,
     /// no other epoch starts.
-    pub fn advance(&mut self, delta: Vec<(u32, i32)>, setup: &Setup, is_stopping: bool) {
+    pub fn advance(
+        &mut self,
+        delta: Vec<(u32, i32)>,
+        (setup, last_epoch): (&Setup, u32),
+        is_stopping: bool,
+    ) {
         let rounds = setup.options.rounds;
         self.oldest = self.oldest.next(rounds);
         // After the joining several rounds start with the same counts; later one starts at a time.
         let mut delta = Some(delta);
         let open = setup.options.sync().open_from(self.oldest, rounds);
         for next in open.skip_while(|open| *open <= self.begun) {
-            if next.epoch > setup.epochs || is_stopping && next.number == 0 {
+            if next.epoch > last_epoch || is_stopping && next.number == 0 {
                 break;
             }
             self.to_begin.push_back((next, delta.take().unwrap_or_default()));
@@ -114,12 +124,12 @@ impl Rounds {
     }
 
     /// Aggregates to find when the oldest open round has ended.
-    pub fn wanted(&self, setup: &Setup) -> AggregateRequest {
+    pub fn wanted(&self, setup: &Setup, last_epoch: u32) -> AggregateRequest {
         let Round { epoch, number, .. } = self.oldest;
         let is_last = self.oldest.is_last(setup.options.rounds);
         let evaluation = is_last && number != JOINING && setup.evaluates(epoch);
         // A run that is started again after its last epoch has only that epoch's end.
-        let top_words = evaluation || is_last && epoch >= setup.epochs;
+        let top_words = evaluation || is_last && epoch >= last_epoch;
         AggregateRequest { evaluation, top_words: if top_words { setup.top_words } else { 0 } }
     }
 }
