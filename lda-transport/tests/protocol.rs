@@ -453,6 +453,39 @@ fn a_stranger_that_has_not_joined_ends_nothing() {
     }
 }
 
+/// Its executed requests are forgotten, so that copies of them would be executed again.
+#[test]
+fn a_node_in_whose_place_another_has_greeted_does_not_return() {
+    let mut nodes = pair();
+    let away = |nodes: &mut Nodes| {
+        for (place, peer) in [(0, 1), (1, 0)] {
+            nodes.handle(place, Event::Down { peer: id(peer), reason: DisconnectReason::Closed });
+        }
+    };
+    let connect = |nodes: &mut Nodes| {
+        nodes.handle(0, Event::Up { peer: id(1) });
+        nodes.handle(1, Event::Up { peer: id(0) });
+        nodes.run()
+    };
+    away(&mut nodes);
+    nodes.handle(0, Event::Up { peer: id(1) });
+    let mut other = config(3);
+    other.identity.configuration = 8;
+    nodes.frame(1, 0, Frame::from(hello(other)));
+    assert_eq!(refusals(&nodes.run())[0].0, 0);
+    away(&mut nodes);
+    let actions = connect(&mut nodes);
+    let why = "another process has greeted in its place: start it again";
+    assert!(refusals(&actions).iter().any(|(node, text)| *node == 1 && text.contains(why)));
+    assert_eq!(nodes.endpoints[0].joined().count(), 0, "{actions:?}");
+    // The next process is welcome.
+    away(&mut nodes);
+    nodes.endpoints[1] = Endpoint::new(config(3));
+    let actions = connect(&mut nodes);
+    let joined = |action: &Action| matches!(action, Action::Joined { restarted: true, .. });
+    assert!(actions.iter().any(|(node, action)| *node == 0 && joined(action)), "{actions:?}");
+}
+
 #[test]
 fn requests_and_replies_that_are_too_long_end() {
     let mut nodes = pair();

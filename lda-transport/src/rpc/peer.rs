@@ -44,6 +44,8 @@ pub(super) struct Peer {
     refused: Option<(u64, Refusal)>,
     /// Largest incarnation that has sent a greeting which fits.
     latest: u64,
+    /// Largest incarnation in whose place another process has greeted and was refused.
+    gone: u64,
     last_received: Time,
     last_sent: Time,
     /// Next timer. Set by the endpoint.
@@ -86,6 +88,7 @@ impl Peer {
             replied: false,
             refused: None,
             latest: 0,
+            gone: 0,
             last_received: Time::ZERO,
             last_sent: Time::ZERO,
             timer: Time::NEVER,
@@ -325,6 +328,12 @@ impl Peer {
             ));
             return self.send_refusal(from, &reason, cx);
         }
+        if from <= self.gone {
+            // INVARIANT: its executed requests are forgotten, and must not be executed again.
+            *cx.strays += 1;
+            let reason = "another process has greeted in its place: start it again".to_owned();
+            return self.send_refusal(from, &Refusal::Violation(reason), cx);
+        }
         match &self.refused {
             Some((incarnation, reason)) if self.is_refused() && *incarnation == from => {
                 *cx.strays += 1;
@@ -335,6 +344,7 @@ impl Peer {
         }
         if let Err(refusal) = fits(&cx.config.identity, hello) {
             if from != self.known() {
+                self.gone = self.gone.max(self.known());
                 self.replace_remote(None, cx);
             }
             return self.refuse(from, refusal, cx);
