@@ -1,11 +1,28 @@
 //! Defaults for the division of the work.
 
+use crate::config::Routing;
+
 /// Default number of shards, so that up to 8 workers have work.
 pub const DEFAULT_SHARDS: u16 = 8;
 /// Default number of partitions.
 const PARTITIONS: u32 = 16;
 /// Least default number of partitions per server, for an even load.
 const PER_SERVER: u32 = 4;
+
+/// Least number of shards for which the default routing is [`Routing::Cheapest`].
+const SHARDS_THAT_PUSH: u16 = 100;
+
+/// Default policy for pulling rows, for this number of shards: pull all below 100 shards, and above
+/// whichever takes fewer bytes.
+///
+/// Pushing takes fewer bytes only for rows that are long relative to a shard's tokens of the word, and
+/// it takes more time, as servers sample and routes have to be found. After some epochs on two cores,
+/// `cheapest` against `pull`: nips with K = 1,000 and 8 shards 3.6 against 3.5 MB and 0.54 against
+/// 0.34 s per epoch; news20 with K = 10,000 and 32 shards 23.3 against 26.4 MB and 1.9 against 0.9 s;
+/// reddit with K = 1,000 and 64 shards 104 against 115 MB and 8.8 against 3.8 s.
+pub fn default_routing(shards: u16) -> Routing {
+    if shards < SHARDS_THAT_PUSH { Routing::Pull } else { Routing::Cheapest }
+}
 
 /// Numbers of shards, partitions and rounds; those that are not set follow from the corpus and from
 /// each other.
@@ -75,5 +92,11 @@ mod tests {
         assert_eq!(all.shards(20).resolve(9, 0, 1000, 500), (20, 36, 20));
         assert_eq!(all.resolve(1, 2, 1000, 500), (8, 24, 24));
         assert_eq!(all.resolve(1, 2, 1000, 9), (8, 9, 9));
+    }
+
+    #[test]
+    fn few_shards_pull_all_rows() {
+        assert_eq!([1, 99].map(default_routing), [Routing::Pull; 2]);
+        assert_eq!([100, u16::MAX].map(default_routing), [Routing::Cheapest; 2]);
     }
 }

@@ -19,7 +19,7 @@ use thiserror::Error;
 use crate::aggregate::Registry;
 use crate::cluster::{EpochTimer, Report, Role, RunError, Setup, run_local};
 use crate::config::{ConfigError, Options, Routing};
-use crate::division::Division;
+use crate::division::{Division, default_routing};
 use crate::documents::{Documents, ReadShardError, select_shard};
 use crate::placement::{DocumentLengths, WordStats};
 use crate::plan::{cut, place};
@@ -70,6 +70,7 @@ pub struct Distributed {
     workers: u32,
     sampler: SamplerOptions,
     short_length: Option<u32>,
+    routing: Option<Routing>,
     division: Division,
     options: Options,
     prefetch: u16,
@@ -110,6 +111,7 @@ impl Distributed {
             workers: 1,
             sampler: SamplerKind::FPlus.into(),
             short_length: None,
+            routing: None,
             division: Division::default(),
             options: Options::default(),
             prefetch: 1,
@@ -189,9 +191,9 @@ impl Distributed {
         self
     }
 
-    /// Words that are pulled; default those for which it takes fewer bytes.
+    /// Words that are pulled; default [by the number of shards](default_routing).
     pub fn routing(mut self, routing: Routing) -> Self {
-        self.options.routing = routing;
+        self.routing = Some(routing);
         self
     }
 
@@ -337,7 +339,8 @@ impl Distributed {
         let Options { servers, staleness, .. } = self.options;
         let (shards, partitions, rounds) =
             self.division.resolve(servers, staleness, documents, words);
-        let options = Options { shards, partitions, rounds, ..self.sampling(resolved) };
+        let routing = self.routing.unwrap_or_else(|| default_routing(shards));
+        let options = Options { shards, partitions, rounds, routing, ..self.sampling(resolved) };
         let setup = Setup::new(spec, corpus.fingerprint())
             .options(options)
             .workers(self.workers)

@@ -9,7 +9,7 @@ use lda_core::prior::Alpha;
 use lda_core::train::{OptionsError, SamplerKind, SamplerOptions};
 use lda_dist::cluster::Setup;
 use lda_dist::config::{MAX_PASSES, MAX_STEPS, Options, Routing};
-use lda_dist::division::{DEFAULT_SHARDS, Division};
+use lda_dist::division::{DEFAULT_SHARDS, Division, default_routing};
 use lda_dist::documents::StoredDocuments;
 use lda_dist::placement::Partitioner;
 use lda_dist::spec::{ModelSpec, SpecError};
@@ -73,9 +73,10 @@ pub struct Training {
     /// Staleness of the counts in rounds: workers may run this many rounds ahead of the slowest one
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub staleness: u16,
-    /// Words whose rows workers pull; the tokens of other words are pushed to servers
-    #[arg(long, value_enum, default_value_t = Route::Cheapest)]
-    pub routing: Route,
+    /// Words whose rows workers pull; the tokens of other words are pushed to servers [default: all, and
+    /// cheapest from 100 shards on]
+    #[arg(long, value_enum)]
+    pub routing: Option<Route>,
     /// Sampler, on workers and servers
     #[arg(long, value_name = "SAMPLER", default_value = "f-plus", value_parser = sampler_parser())]
     pub sampler: SamplerKind,
@@ -128,7 +129,7 @@ impl Default for Training {
             ranges: 0,
             rounds: None,
             staleness: 0,
-            routing: Route::Cheapest,
+            routing: None,
             sampler: SamplerKind::FPlus,
             short_length: None,
             mh_steps: None,
@@ -285,7 +286,8 @@ impl Training {
             .partitions(self.partitions)
             .rounds(self.rounds)
             .resolve(self.servers, self.staleness, of.documents, of.words);
-        let (servers, routing) = (self.servers, self.routing.routing());
+        let servers = self.servers;
+        let routing = self.routing.map_or_else(|| default_routing(shards), Route::routing);
         let partitioner = self.partitioner.partitioner();
         let cut =
             Options { shards, partitions, rounds, servers, partitioner, ..Options::default() };
@@ -316,19 +318,23 @@ mod tests {
         assert_eq!(Training::from_arg_matches(&none).unwrap(), Training::default());
         assert_eq!(toml::from_str::<Training>("").unwrap(), Training::default());
         let other = toml::from_str::<Training>("evaluate-every = 3\nrouting = \"pull\"").unwrap();
-        assert_eq!((other.evaluate_every, other.routing), (3, Route::Pull));
+        assert_eq!((other.evaluate_every, other.routing), (3, Some(Route::Pull)));
         assert!(toml::from_str::<Training>("topic = 3").is_err());
     }
 
     #[test]
     fn defaults_depend_on_the_documents() {
         let of = |documents, words| Extent { documents, words, mean_length: 10.0, fingerprint: 1 };
-        let options = |training: &Training, of| training.setup(None, of).unwrap().options;
+        let training_options =
+            |training: &Training, shards, of| training.setup(shards, of).unwrap().options;
+        let options = |training: &Training, of| training_options(training, None, of);
         let found = options(&Training::default(), of(1000, 500));
         assert_eq!((found.shards, found.partitions, found.rounds), (8, 16, 8));
         let found = options(&Training::default(), of(3, 5));
         assert_eq!((found.shards, found.partitions, found.rounds), (3, 5, 3));
-        assert_eq!(found.passes, 1);
+        assert_eq!((found.passes, found.routing), (1, Routing::Pull));
+        let many = training_options(&Training::default(), Some(100), of(1000, 500));
+        assert_eq!(many.routing, Routing::Cheapest);
         let twice = Training { passes: 2, ..Training::default() };
         assert_eq!(options(&twice, of(1000, 500)).passes, 2);
         let many = Training { workers: 20, servers: 9, ..Training::default() };
