@@ -91,7 +91,7 @@ fn exact_samplers_have_the_law_of_the_posterior() {
 const TOPICS: u32 = 200;
 const ALPHA: f64 = 0.005;
 
-/// Which tokens have the same topic: of each token the first one with its topic.
+/// The first token with the topic of each token: the same pattern for all names of the topics.
 fn pattern(topics: &[u32]) -> Vec<usize> {
     let first = |topic| topics.iter().position(|other| other == topic).unwrap();
     topics.iter().map(first).collect()

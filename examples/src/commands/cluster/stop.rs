@@ -14,7 +14,7 @@ use lda_examples::{output, signals};
 
 use crate::commands::cluster::error::AGAIN;
 
-/// What the first signal leads to after the current epoch.
+/// Result of the first signal, after the current epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterEpoch {
     /// A checkpoint, from which a new start continues.

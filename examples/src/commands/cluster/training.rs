@@ -227,10 +227,10 @@ impl Extent {
 /// Invalid options of the model or the sampler.
 #[derive(Debug, Error)]
 pub enum TrainingError {
-    /// Of the model.
+    /// Invalid options of the model.
     #[error(transparent)]
     Spec(#[from] SpecError),
-    /// Of the sampler.
+    /// Invalid options of the sampler.
     #[error(transparent)]
     Sampler(#[from] OptionsError),
     /// A rule by which the run ends early.
