@@ -18,6 +18,7 @@
 //! routing = "pull"
 //! prefetch = 0
 //! [arm.asymmetric]
+//! routing = "cheapest"
 //! staleness = 1
 //! ```
 //!
