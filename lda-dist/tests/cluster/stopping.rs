@@ -180,3 +180,32 @@ fn a_released_node_ignores_a_later_start() {
         run(&mut world);
     }
 }
+
+#[test]
+fn a_run_that_ends_early_has_the_bits_of_a_shorter_one_also_after_restarts() {
+    let corpus = corpus();
+    let setup = spec(&corpus, 2);
+    let expected = expected(&corpus, &spec(&corpus, 1).epochs(5));
+    let stored = InMemory::new(corpus, 4).unwrap();
+    for seed in 0..10 {
+        let storage = Arc::new(Memory::default());
+        let mut world = world(&setup, &stored, &storage, Network::default(), seed);
+        run_until_epoch(&mut world, 5);
+        let end_early = |world: &mut World<Node>| {
+            let ended = world.with(MASTER, |node, _| match node {
+                Role::Master(master) => master.end_early(),
+                _ => panic!("node {MASTER} is the master"),
+            });
+            ended.unwrap();
+        };
+        end_early(&mut world);
+        // Epochs 3 and 4 are sampled again, and another call does not end the run after one of them.
+        world.restart(NodeId(1 + seed as u32 % 4));
+        for _ in 0..200 {
+            world.run_for(Duration::from_micros(100));
+            end_early(&mut world);
+        }
+        run(&mut world);
+        check(&of_world(&mut world, &setup, &stored), &expected, &format!("seed {seed}"));
+    }
+}

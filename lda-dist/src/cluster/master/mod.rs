@@ -92,8 +92,8 @@ pub struct Master {
     reports: VecDeque<Report>,
     topics: Option<Topics>,
     placement: Option<Placement>,
-    /// Last epoch of the run.
-    last_epoch: u32,
+    /// The epoch after which the run ends, if it ends [early](Self::end_early).
+    ends_after: Option<u32>,
     /// The epoch from which the run goes on, if it was stopped.
     stopped: Option<u32>,
     pub(super) failed: Option<Failed>,
@@ -113,7 +113,7 @@ impl Master {
             reports: VecDeque::new(),
             topics: None,
             placement: None,
-            last_epoch: setup.epochs,
+            ends_after: None,
             stopped: None,
             failed: None,
             setup,
@@ -199,10 +199,15 @@ impl Master {
 
     /// Ends the run after the epoch that is being sampled, as if it had no more: with its model and
     /// without an error, and with the bits of a run of so many epochs. That epoch is evaluated only if
-    /// it is [due](Setup::evaluate_every).
+    /// it is [due](Setup::evaluate_every). Later calls change nothing.
     pub fn end_early(&mut self) {
-        let begun = self.rounds.last_begun().epoch.max(1);
-        self.last_epoch = self.last_epoch.min(begun);
+        // After a restart earlier epochs are sampled again, which must not move the end.
+        self.ends_after.get_or_insert(self.rounds.last_begun().epoch.max(1));
+    }
+
+    /// Last epoch of the run.
+    fn last_epoch(&self) -> u32 {
+        self.ends_after.map_or(self.setup.epochs, |epoch| epoch.min(self.setup.epochs))
     }
 
     /// The epoch from which the run goes on when it is started again, if it was stopped.
@@ -537,7 +542,7 @@ impl Master {
             self.topics = topics.or(self.topics.take());
             *epoch_stats = EpochStats::default();
         }
-        if last && epoch >= self.last_epoch {
+        if last && epoch >= self.last_epoch() {
             return self.end_run(port);
         }
         // Nodes that have to stop wait for the end of the epoch, and no other epoch starts.
@@ -548,7 +553,9 @@ impl Master {
             self.send_workers(&keep, RequestKind::Call, RequestPurpose::Keep, port);
             return Ok(());
         }
-        self.rounds.advance(delta, (&self.setup, self.last_epoch), is_stopping);
+        // Nodes that have to stop do so after the epoch that has begun.
+        let last_epoch = if is_stopping { self.rounds.begun.epoch } else { self.last_epoch() };
+        self.rounds.advance(delta, &self.setup, last_epoch);
         self.advance(port);
         Ok(())
     }
@@ -572,7 +579,7 @@ impl Master {
         }
         self.checkpoint.record();
         self.step = Step::Ending(self.setup.options.servers);
-        let wanted = self.rounds.wanted(&self.setup, self.last_epoch);
+        let wanted = self.rounds.wanted(&self.setup, self.last_epoch());
         let Setup { aggregates, spec, .. } = &self.setup;
         self.rounds.epoch_stats.ask(aggregates, wanted, spec);
         let end = Control::End { round: self.round(), wanted };

@@ -102,21 +102,16 @@ impl Rounds {
         })
     }
 
-    /// Moves on to the next round, and queues the rounds that may start now. If nodes have to stop,
-    /// no other epoch starts.
-    pub fn advance(
-        &mut self,
-        delta: Vec<(u32, i32)>,
-        (setup, last_epoch): (&Setup, u32),
-        is_stopping: bool,
-    ) {
+    /// Moves on to the next round, and queues the rounds that may start now, up to the last one of
+    /// `last_epoch`.
+    pub fn advance(&mut self, delta: Vec<(u32, i32)>, setup: &Setup, last_epoch: u32) {
         let rounds = setup.options.rounds;
         self.oldest = self.oldest.next(rounds);
         // After the joining several rounds start with the same counts; later one starts at a time.
         let mut delta = Some(delta);
         let open = setup.options.sync().open_from(self.oldest, rounds);
         for next in open.skip_while(|open| *open <= self.begun) {
-            if next.epoch > last_epoch || is_stopping && next.number == 0 {
+            if next.epoch > last_epoch {
                 break;
             }
             self.to_begin.push_back((next, delta.take().unwrap_or_default()));
