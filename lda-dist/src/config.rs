@@ -127,24 +127,47 @@ pub const SAMPLERS: [SamplerKind; 9] = [
 ];
 
 impl Options {
-    /// The same with the sampler of a run in one process: WarpLDA samples all documents, the hybrid's
-    /// WarpLDA those above its short length, or above `default_short_length` if it has none, and
-    /// another sampler all. The hybrid's `step_cap` has no effect: [`passes`](Self::passes) are fixed.
-    pub fn with_sampler(self, sampler: SamplerOptions, default_short_length: u32) -> Self {
+    /// The same with the sampler of a run in one process, which samples documents of at most
+    /// `short_length` tokens; WarpLDA samples longer ones. Without a short length the sampler samples
+    /// all documents, but the hybrid those of its own short length, or else of `default_short_length`.
+    /// The hybrid's `step_cap` has no effect: [`passes`](Self::passes) are fixed.
+    ///
+    /// ```
+    /// use lda_core::train::SamplerKind;
+    /// use lda_dist::config::Options;
+    ///
+    /// let options = Options::default().with_sampler(SamplerKind::Light.into(), Some(500), 2000)?;
+    /// assert_eq!(options.sampler.kind(), Some(SamplerKind::Light));
+    /// assert_eq!(options.hybrid.short_length, 500);
+    /// # Ok::<(), lda_dist::config::ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ConfigError::ShortLength`]: WarpLDA, which samples all documents, with a short length above 0.
+    pub fn with_sampler(
+        self,
+        sampler: SamplerOptions,
+        short_length: Option<u32>,
+        default_short_length: u32,
+    ) -> Result<Self, ConfigError> {
         let hybrid = |short_length, steps: u32| Hybrid {
             short_length,
             // More than `check` allows.
             mh_steps: steps.try_into().unwrap_or(u16::MAX),
         };
-        let (sampler, hybrid) = match sampler {
-            SamplerOptions::Warp { steps } => (SamplerKind::FPlus.into(), hybrid(0, steps)),
-            SamplerOptions::Hybrid { steps, short_length, .. } => {
-                let tokens = short_length.unwrap_or(default_short_length);
-                (SamplerKind::FPlus.into(), hybrid(tokens, steps))
+        let f_plus = SamplerOptions::from(SamplerKind::FPlus);
+        let (sampler, hybrid) = match (sampler, short_length) {
+            (SamplerOptions::Warp { steps }, None | Some(0)) => (f_plus, hybrid(0, steps)),
+            (SamplerOptions::Warp { .. }, Some(tokens)) => {
+                return Err(ConfigError::ShortLength { tokens });
             }
-            other => (other, Hybrid::default()),
+            (SamplerOptions::Hybrid { steps, short_length: own, .. }, given) => {
+                let tokens = given.or(own).unwrap_or(default_short_length);
+                (f_plus, hybrid(tokens, steps))
+            }
+            (other, given) => (other, hybrid(given.unwrap_or(u32::MAX), 1)),
         };
-        Self { sampler, hybrid, ..self }
+        Ok(Self { sampler, hybrid, ..self })
     }
 
     /// Synchronisation mode of the rounds.
@@ -235,6 +258,15 @@ pub enum ConfigError {
     Sampler {
         /// The sampler; `None` for [`SamplerOptions::Auto`].
         found: Option<SamplerKind>,
+    },
+    /// WarpLDA samples all documents, and cannot leave the short ones to another sampler.
+    #[error(
+        "warp samples all documents, also those of {tokens} tokens or fewer: leave the short length \
+         out, or use the sampler hybrid, which samples these with f-plus"
+    )]
+    ShortLength {
+        /// The short length that was given, in tokens.
+        tokens: u32,
     },
     /// Converged tokens cannot be excluded.
     #[error("converged tokens cannot be excluded with servers: leave exclude_from out")]

@@ -124,15 +124,15 @@ fn every_sampler_trains_and_wrong_combinations_are_refused() {
     for (options, message) in [
         ("--sampler zen --mh-steps 2", "mh-steps applies to the samplers alias, light, warp"),
         ("--sampler polya-urn", "[possible values: exact, f-plus"),
-        (
-            "--threads 9",
-            "a worker has 8 shards of the documents, and uses one thread for each at most",
-        ),
-        ("--threads 5 --workers 2", "a worker has 4 shards of the documents"),
+        ("--sampler warp --short-length 7", "warp samples all documents, also those of 7 tokens"),
+        ("--threads 9", "the documents here are 8 shards, each sampled by one thread"),
+        ("--threads 3 --shards 2 --workers 2", "the documents here are 2 shards"),
     ] {
         let said = run(options).unwrap_err();
         assert!(said.contains(message), "{options}: {said}");
     }
+    // Two workers of four shards each.
+    run("--threads 8 --workers 2").unwrap();
 }
 
 #[test]

@@ -199,6 +199,14 @@ impl Distributed {
 
     /// Sampler, a [`SamplerKind`] or [`SamplerOptions`]; default F+LDA, which is also what
     /// [`SamplerOptions::Auto`] is here. Converged tokens cannot be excluded.
+    ///
+    /// ```
+    /// use lda_core::train::{SamplerKind, SamplerOptions};
+    /// use lda_dist::Distributed;
+    ///
+    /// let kind = Distributed::topics(100).sampler(SamplerKind::Sparse);
+    /// let with_options = Distributed::topics(100).sampler(SamplerOptions::Warp { steps: 2 });
+    /// ```
     pub fn sampler(mut self, sampler: impl Into<SamplerOptions>) -> Self {
         self.sampler = match sampler.into() {
             SamplerOptions::Auto { exclude_from } => SamplerOptions::FPlus { exclude_from },
@@ -208,7 +216,7 @@ impl Distributed {
     }
 
     /// Longest document, in tokens, that the [sampler](Self::sampler) samples; WarpLDA samples longer
-    /// ones. Default: no limit, or that of the hybrid.
+    /// ones. Default: no limit, or that of the hybrid. WarpLDA itself takes none.
     pub fn short_length(mut self, tokens: u32) -> Self {
         self.short_length = Some(tokens);
         self
@@ -323,15 +331,6 @@ impl Distributed {
         hybrid.with_short_length(tokens).expect("the hybrid has this option")
     }
 
-    /// Options of the run, without those of its division.
-    fn sampling(&self, resolved: &Resolved) -> Options {
-        let mut options = self.options.with_sampler(self.sampler, resolved.short_length);
-        if let Some(tokens) = self.short_length {
-            options.hybrid.short_length = tokens;
-        }
-        options
-    }
-
     fn setup(&self, resolved: &Resolved, corpus: &Corpus) -> Result<Setup, DistributedError> {
         let (documents, words) = (corpus.num_documents() as u64, corpus.num_words() as u32);
         let Resolved { topics, alpha, beta, seed, .. } = resolved;
@@ -340,7 +339,9 @@ impl Distributed {
         let (shards, partitions, rounds) =
             self.division.resolve(servers, staleness, documents, words);
         let routing = self.routing.unwrap_or_else(|| default_routing(shards));
-        let options = Options { shards, partitions, rounds, routing, ..self.sampling(resolved) };
+        let sampling =
+            self.options.with_sampler(self.sampler, self.short_length, resolved.short_length)?;
+        let options = Options { shards, partitions, rounds, routing, ..sampling };
         let setup = Setup::new(spec, corpus.fingerprint())
             .options(options)
             .workers(self.workers)

@@ -96,10 +96,14 @@ fn provenance(
     resolved: &Resolved,
     last: &EpochReport,
 ) -> Provenance {
-    let Options { shards, partitions, rounds, staleness, servers, .. } = setup.options;
+    let Options { shards, partitions, rounds, staleness, servers, hybrid, .. } = setup.options;
     let (sampler, seed) = (resolved.sampler.name(), resolved.seed);
+    let warp = match hybrid.short_length {
+        0 | u32::MAX => String::new(),
+        tokens => format!(", warp above {tokens} tokens"),
+    };
     let note = format!(
-        "{sampler}, seed {seed}; {shards} shards, {partitions} partitions, {rounds} rounds per \
+        "{sampler}{warp}, seed {seed}; {shards} shards, {partitions} partitions, {rounds} rounds per \
          epoch, staleness {staleness}, {servers} servers"
     );
     let mut provenance = Provenance::default();

@@ -165,8 +165,12 @@ fn the_sampler_is_that_of_one_process() {
     let corpus = corpus();
     let of = |run: Distributed| {
         let options = run.setup_for(&corpus).unwrap().options;
-        let sampler = run.epochs(1).train(&corpus, ()).unwrap().resolved.sampler;
-        (options.sampler, options.hybrid, sampler)
+        let trained = run.epochs(1).train(&corpus, ()).unwrap();
+        let Hybrid { short_length, .. } = options.hybrid;
+        let note = &trained.model.provenance().notes[0].1;
+        let named = note.contains(&format!("warp above {short_length} tokens"));
+        assert_eq!(named, (1..u32::MAX).contains(&short_length), "{note}");
+        (options.sampler, options.hybrid, trained.resolved.sampler)
     };
     let f_plus = SamplerOptions::from(SamplerKind::FPlus);
     let long = |short_length, mh_steps| Hybrid { short_length, mh_steps };
@@ -205,6 +209,8 @@ fn wrong_options_are_refused_before_work() {
     assert!(refused(small().shards(61)).contains("61 shards of 60 documents"));
     assert!(refused(small().staleness(9).rounds(4)).contains("staleness of 9"));
     small().servers(0).train(&corpus, ()).unwrap_err();
+    let warp = small().sampler(SamplerKind::Warp).short_length(20);
+    assert!(refused(warp).starts_with("warp samples all documents, also those of 20 tokens"));
     let excluding = SamplerOptions::from(SamplerKind::Zen).with_exclusion(2).unwrap();
     assert!(refused(small().sampler(excluding)).contains("excluded"));
     let light = SamplerOptions::from(SamplerKind::Light);

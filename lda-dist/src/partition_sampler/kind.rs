@@ -1,13 +1,11 @@
-//! Kinds of samplers: the order in which each visits the tokens of a partition, and its sampler.
-
-use std::fmt;
+//! Kinds of samplers: the order in which each visits the tokens of a partition, and its passes.
 
 use lda_core::counts::TopicIndex;
 use lda_core::sampler::{
     AliasLda, Block, Context, Exact, FPlus, FPlusDoc, GridBlock, LightLda, Outcome, Sampler,
     SparseLda, Zen, ZenDoc, ZenHybrid,
 };
-use lda_core::train::{SamplerKind, SamplerOptions};
+use lda_core::train::SamplerOptions;
 
 /// Order in which the tokens of a partition are visited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,20 +20,8 @@ pub(super) enum Order {
     Cheapest,
 }
 
-impl Order {
-    /// The order of a kind of sampler.
-    pub fn of(sampler: &SamplerOptions) -> Self {
-        match sampler.kind() {
-            Some(SamplerKind::FPlus) => Self::Cheapest,
-            Some(SamplerKind::ZenHybrid) => Self::ByDegree,
-            Some(SamplerKind::Exact | SamplerKind::Light | SamplerKind::Zen) => Self::ByWord,
-            _ => Self::ByDocument,
-        }
-    }
-}
-
-/// A sampler with its scratch memory.
-pub(super) trait BlockSampler<T>: Send + Sync {
+/// A pass of a sampler over tokens in one order, with its scratch memory.
+pub(super) trait Pass<T>: Send + Sync {
     /// Whether blocks carry tables of words.
     fn needs_tables(&self) -> bool;
 
@@ -43,21 +29,62 @@ pub(super) trait BlockSampler<T>: Send + Sync {
     fn sample(&mut self, context: &Context<'_>, block: GridBlock<'_, T>) -> Outcome;
 }
 
-impl<T> fmt::Debug for dyn BlockSampler<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("BlockSampler").finish_non_exhaustive()
+/// Order and passes of a sampler.
+pub(super) struct Kind<T> {
+    pub order: Order,
+    by_word: Option<Box<dyn Pass<T>>>,
+    by_document: Option<Box<dyn Pass<T>>>,
+}
+
+impl<T: TopicIndex> Kind<T> {
+    /// The kind of a sampler.
+    ///
+    /// # Panics
+    /// If it is not one of [`SAMPLERS`](crate::config::SAMPLERS).
+    pub fn of(options: &SamplerOptions) -> Self {
+        let steps = options.steps().unwrap_or(0) as usize;
+        let (order, by_word, by_document) = match *options {
+            SamplerOptions::Exact { .. } => (Order::ByWord, pass(Exact, 0, steps), None),
+            SamplerOptions::FPlus { .. } => {
+                (Order::Cheapest, pass(FPlus, 0, steps), pass(FPlusDoc, 0, steps))
+            }
+            SamplerOptions::FPlusDoc { .. } => (Order::ByDocument, None, pass(FPlusDoc, 0, steps)),
+            SamplerOptions::Sparse { .. } => (Order::ByDocument, None, pass(SparseLda, 0, steps)),
+            SamplerOptions::Alias { .. } => (Order::ByDocument, None, pass(AliasLda, 0, steps)),
+            SamplerOptions::Light { proposals, .. } => {
+                (Order::ByWord, pass(LightLda { proposals }, 0, steps), None)
+            }
+            SamplerOptions::Zen { .. } => (Order::ByWord, pass(Zen, 0, steps), None),
+            SamplerOptions::ZenDoc { .. } => (Order::ByDocument, None, pass(ZenDoc, 0, steps)),
+            SamplerOptions::ZenHybrid { .. } => {
+                (Order::ByDegree, pass(ZenHybrid, 0, steps), pass(ZenHybrid, 1, steps))
+            }
+            _ => panic!("{options:?} is not a sampler of partitions"),
+        };
+        Self { order, by_word, by_document }
+    }
+
+    /// The pass over tokens that are visited by word.
+    pub fn by_word(&mut self) -> &mut dyn Pass<T> {
+        self.by_word.as_deref_mut().expect("this order has no visits by word")
+    }
+
+    /// The pass over tokens that are visited by document.
+    pub fn by_document(&mut self) -> &mut dyn Pass<T> {
+        self.by_document.as_deref_mut().expect("this order has no visits by document")
     }
 }
 
 struct WithScratch<S, C> {
     sampler: S,
-    scratch: C,
-    /// The sampler's pass that goes over the tokens.
+    /// Created on first use.
+    scratch: Option<C>,
+    /// Number of the sampler's pass.
     pass: usize,
     mh_steps: usize,
 }
 
-impl<T, S> BlockSampler<T> for WithScratch<S, S::Scratch>
+impl<T, S> Pass<T> for WithScratch<S, S::Scratch>
 where
     T: TopicIndex,
     S: Sampler<T, Scratch: Sync> + Send,
@@ -67,62 +94,37 @@ where
     }
 
     fn sample(&mut self, context: &Context<'_>, block: GridBlock<'_, T>) -> Outcome {
-        let context = Context { mh_steps: self.mh_steps, ..*context };
-        self.sampler.sample(self.pass, &context, &mut self.scratch, Block::Grid(block))
+        let Self { sampler, scratch, pass, mh_steps } = self;
+        let scratch = scratch.get_or_insert_with(|| sampler.scratch(block.words.topics()));
+        let context = Context { mh_steps: *mh_steps, ..*context };
+        sampler.sample(*pass, &context, scratch, Block::Grid(block))
     }
 }
 
-/// The sampler of tokens that are visited by word, for K topics.
-///
-/// # Panics
-/// If the kind does not visit tokens by word.
-pub(super) fn by_word<T: TopicIndex>(
-    options: &SamplerOptions,
-    topics: u32,
-) -> Box<dyn BlockSampler<T>> {
-    match *options {
-        SamplerOptions::Exact { .. } => with_scratch(Exact, 0, options, topics),
-        SamplerOptions::FPlus { .. } => with_scratch(FPlus, 0, options, topics),
-        SamplerOptions::Zen { .. } => with_scratch(Zen, 0, options, topics),
-        SamplerOptions::ZenHybrid { .. } => with_scratch(ZenHybrid, 0, options, topics),
-        SamplerOptions::Light { proposals, .. } => {
-            with_scratch(LightLda { proposals }, 0, options, topics)
-        }
-        _ => unreachable!("{options:?} visits no tokens by word"),
-    }
-}
-
-/// The sampler of tokens that are visited by document, for K topics.
-///
-/// # Panics
-/// If the kind does not visit tokens by document.
-pub(super) fn by_document<T: TopicIndex>(
-    options: &SamplerOptions,
-    topics: u32,
-) -> Box<dyn BlockSampler<T>> {
-    match options {
-        SamplerOptions::FPlus { .. } | SamplerOptions::FPlusDoc { .. } => {
-            with_scratch(FPlusDoc, 0, options, topics)
-        }
-        SamplerOptions::Sparse { .. } => with_scratch(SparseLda, 0, options, topics),
-        SamplerOptions::Alias { .. } => with_scratch(AliasLda, 0, options, topics),
-        SamplerOptions::ZenDoc { .. } => with_scratch(ZenDoc, 0, options, topics),
-        SamplerOptions::ZenHybrid { .. } => with_scratch(ZenHybrid, 1, options, topics),
-        _ => unreachable!("{options:?} visits no tokens by document"),
-    }
-}
-
-fn with_scratch<T, S>(
-    sampler: S,
-    pass: usize,
-    options: &SamplerOptions,
-    topics: u32,
-) -> Box<dyn BlockSampler<T>>
+fn pass<T, S>(sampler: S, pass: usize, mh_steps: usize) -> Option<Box<dyn Pass<T>>>
 where
     T: TopicIndex,
     S: Sampler<T, Scratch: Sync + 'static> + Send + 'static,
 {
-    let mh_steps = options.steps().unwrap_or(0) as usize;
-    let scratch = sampler.scratch(topics as usize);
-    Box::new(WithScratch { sampler, scratch, pass, mh_steps })
+    Some(Box::new(WithScratch { sampler, scratch: None, pass, mh_steps }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::SAMPLERS;
+
+    #[test]
+    fn every_sampler_has_the_passes_of_its_order() {
+        for sampler in SAMPLERS {
+            let kind = Kind::<u16>::of(&sampler.into());
+            let (by_word, by_document) = match kind.order {
+                Order::ByWord => (true, false),
+                Order::ByDocument => (false, true),
+                Order::ByDegree | Order::Cheapest => (true, true),
+            };
+            assert_eq!(kind.by_word.is_some(), by_word, "{sampler:?}");
+            assert_eq!(kind.by_document.is_some(), by_document, "{sampler:?}");
+        }
+    }
 }

@@ -25,7 +25,7 @@ use lda_core::train::SamplerOptions;
 use crate::spec::{ModelSpec, Round};
 use crate::wire::{Lists, RowCode, WireError};
 use delta::Delta;
-use kind::{BlockSampler, Order};
+use kind::{Kind, Order};
 use segments::Segments;
 use tokens::{LongTokens, Tokens};
 use visit_order::ByDocument;
@@ -39,9 +39,7 @@ pub(crate) type WarpScratch<T> = <Warp as Sampler<T>>::Scratch;
 /// [`add_word`](Self::add_word) or one of its variants; then [`sample`](Self::sample). The results
 /// are read with [`topics`](Self::topics) and [`for_each_delta`](Self::for_each_delta).
 pub(crate) struct PartitionSampler<T: TopicIndex> {
-    options: SamplerOptions,
-    /// Created on first use.
-    sampler: Option<Box<dyn BlockSampler<T>>>,
+    kind: Kind<T>,
     warp: WarpScratch<T>,
     code: RowCode,
     /// Rows of the words as (topic, count) lists, without WarpLDA's tokens.
@@ -161,8 +159,7 @@ impl<T: TopicIndex> PartitionSampler<T> {
     pub fn new(topics: u32, options: SamplerOptions) -> Self {
         let none = std::iter::empty();
         Self {
-            options,
-            sampler: None,
+            kind: Kind::of(&options),
             warp: Sampler::<T>::scratch(&Warp::default(), topics as usize),
             code: RowCode::new(topics),
             lists: Lists::default(),
@@ -364,7 +361,7 @@ impl<T: TopicIndex> PartitionSampler<T> {
     /// Chooses the tokens that are sampled by document.
     fn choose_tokens(&mut self, is_cut: bool, documents: &Rows<T>) {
         let Self { by_document, tokens, words, .. } = self;
-        match Order::of(&self.options) {
+        match self.kind.order {
             Order::ByWord => by_document.choose_none(),
             Order::ByDocument => by_document.choose_all(tokens, documents),
             Order::ByDegree => by_document.choose_by_degree(tokens, words, documents),
@@ -376,14 +373,13 @@ impl<T: TopicIndex> PartitionSampler<T> {
     /// Samples the tokens in the chosen order: by word first, then by document. `again` is the pass.
     fn sample_in_chosen_order(&mut self, again: u8, ends: &[u32], cx: &mut SampleContext<'_, T>) {
         let Self { by_word, by_document, tokens, .. } = self;
-        let chosen = by_document.has_chosen().then(|| by_document.chosen());
-        by_word.cut(tokens, ends, chosen);
+        by_word.cut(tokens, ends, by_document.chosen());
         if by_word.len() > 0 {
             self.sample_by_word(again, cx);
         }
-        let Self { by_document, tokens, words, totals, options, .. } = self;
-        if by_document.has_chosen() {
-            by_document.sample((again, options), tokens, words, totals, cx);
+        let Self { by_document, tokens, words, totals, kind, .. } = self;
+        if by_document.chosen().is_some() {
+            by_document.sample((again, kind.by_document()), tokens, words, totals, cx);
         }
     }
 
@@ -402,9 +398,7 @@ impl<T: TopicIndex> PartitionSampler<T> {
             tables: None,
         };
         let context = totals.context(cx.spec, cx.round, again);
-        let options = &self.options;
-        let sampler = self.sampler.get_or_insert_with(|| kind::by_word(options, cx.spec.topics()));
-        let outcome = sampler.sample(&context, block);
+        let outcome = self.kind.by_word().sample(&context, block);
         for (topic, by) in outcome.totals {
             cx.own[topic as usize] += by;
         }

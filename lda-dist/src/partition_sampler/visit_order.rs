@@ -31,9 +31,8 @@ use std::fmt;
 use lda_core::counts::{Rows, TopicIndex};
 use lda_core::layout::RowRun;
 use lda_core::sampler::{BlockKey, GridBlock, WordTables};
-use lda_core::train::SamplerOptions;
 
-use super::kind::{self, BlockSampler};
+use super::kind::Pass;
 use super::tokens::Tokens;
 use super::{SampleContext, Totals};
 
@@ -53,8 +52,6 @@ const TOKEN_BY_WORD: u64 = 4;
 
 /// The tokens that are sampled by document, in the order of documents.
 pub(super) struct ByDocument<T: TopicIndex> {
-    /// Created on first use.
-    sampler: Option<Box<dyn BlockSampler<T>>>,
     /// Tables of the words, if the sampler needs them.
     tables: Option<WordTables<T>>,
     /// For each token of the partition, whether it is sampled by document; empty if none is.
@@ -74,7 +71,6 @@ pub(super) struct ByDocument<T: TopicIndex> {
 impl<T: TopicIndex> Default for ByDocument<T> {
     fn default() -> Self {
         Self {
-            sampler: None,
             tables: None,
             chosen: Vec::new(),
             next: Vec::new(),
@@ -93,7 +89,7 @@ impl<T: TopicIndex> fmt::Debug for ByDocument<T> {
 }
 
 impl<T: TopicIndex> ByDocument<T> {
-    /// Bytes allocated, without the sampler.
+    /// Bytes allocated.
     pub fn memory(&self) -> usize {
         let Self { tables, chosen, next, visits, words, topics, positions, .. } = self;
         tables.as_ref().map_or(0, |tables| tables.memory() as usize)
@@ -122,8 +118,15 @@ impl<T: TopicIndex> ByDocument<T> {
     /// are the rows of both.
     pub fn choose_by_degree(&mut self, tokens: &Tokens<T>, words: &Rows<T>, documents: &Rows<T>) {
         let Self { chosen, next: lengths, .. } = self;
+        // 0 for documents without tokens in this partition.
         lengths.clear();
-        lengths.extend((0..documents.len()).map(|document| num_tokens(documents, document) as u32));
+        lengths.resize(documents.len(), 0);
+        for &document in &tokens.documents {
+            let length = &mut lengths[document as usize];
+            if *length == 0 {
+                *length = num_tokens(documents, document as usize) as u32;
+            }
+        }
         chosen.clear();
         for (row, of_word) in tokens.words() {
             let of_row = num_tokens(words, row as usize);
@@ -156,14 +159,9 @@ impl<T: TopicIndex> ByDocument<T> {
         }
     }
 
-    /// Whether each token is sampled by document. Only if [some are](Self::has_chosen).
-    pub fn chosen(&self) -> &[bool] {
-        &self.chosen
-    }
-
-    /// Whether tokens may be sampled by document.
-    pub fn has_chosen(&self) -> bool {
-        !self.chosen.is_empty()
+    /// For each token whether it is sampled by document; `None` if none is.
+    pub fn chosen(&self) -> Option<&[bool]> {
+        (!self.chosen.is_empty()).then_some(&*self.chosen)
     }
 
     /// Counts the chosen tokens of each document in `next`.
@@ -175,11 +173,11 @@ impl<T: TopicIndex> ByDocument<T> {
         }
     }
 
-    /// Samples the chosen tokens, one visit per document. `again` is the number of the pass, and
-    /// `rows` are the rows of the words.
+    /// Samples the chosen tokens, one visit per document. `again` counts the passes over the partition,
+    /// and `rows` are the rows of the words.
     pub fn sample(
         &mut self,
-        (again, options): (u8, &SamplerOptions),
+        (again, pass): (u8, &mut dyn Pass<T>),
         tokens: &mut Tokens<T>,
         rows: &mut Rows<T>,
         totals: &mut Totals,
@@ -190,9 +188,8 @@ impl<T: TopicIndex> ByDocument<T> {
             return;
         }
         totals.update(cx.totals, cx.own.iter().copied());
-        let Self { sampler, tables, visits, words, topics, positions, .. } = self;
-        let sampler = sampler.get_or_insert_with(|| kind::by_document(options, cx.spec.topics()));
-        if sampler.needs_tables() {
+        let Self { tables, visits, words, topics, positions, .. } = self;
+        if pass.needs_tables() {
             let tables = tables.get_or_insert_with(|| WordTables::new(rows.topics(), []));
             tables.renew(rows.topics(), (0..rows.len()).map(|row| num_tokens(rows, row)));
         }
@@ -207,7 +204,7 @@ impl<T: TopicIndex> ByDocument<T> {
             tables: tables.as_mut(),
         };
         let context = totals.context(cx.spec, cx.round, again);
-        let outcome = sampler.sample(&context, block);
+        let outcome = pass.sample(&context, block);
         for (topic, by) in outcome.totals {
             cx.own[topic as usize] += by;
         }
@@ -439,7 +436,7 @@ mod tests {
         state.sweep(&mut sampler, &spec, 2, |sampler, owner| {
             sampler.build_rows();
             sampler.choose_tokens(false, owner.documents);
-            assert!(!sampler.by_document.has_chosen());
+            assert_eq!(sampler.by_document.chosen(), None);
             sampler.sample(&[20], 1, owner);
         });
     }
@@ -452,7 +449,7 @@ mod tests {
             one.sweep(&mut sampler, &spec, epoch, |sampler, owner| {
                 sampler.sample(&[20], passes, owner)
             });
-            assert!(!sampler.by_document.has_chosen());
+            assert_eq!(sampler.by_document.chosen(), None);
             let ranges = &[20, 20];
             other.sweep(&mut sampler, &spec, epoch, |sampler, owner| {
                 sampler.sample(ranges, passes, owner)

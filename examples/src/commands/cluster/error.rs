@@ -34,15 +34,15 @@ pub enum ClusterError {
     /// Invalid options of the model or the sampler.
     #[error(transparent)]
     Training(#[from] TrainingError),
-    /// A worker cannot use as many threads.
+    /// The workers of this process cannot use as many threads.
     #[error(
-        "--threads {threads}: a worker has {shards} shards of the documents, and uses one thread for each at \
-         most: give fewer threads, or more shards (lda cluster local --shards, lda cluster cut)"
+        "--threads {threads}: the documents here are {shards} shards, each sampled by one thread: give fewer \
+         threads, or cut more shards (lda cluster local --shards, lda cluster cut --shards)"
     )]
     Threads {
         /// Threads of the option.
         threads: u16,
-        /// Most shards of a worker.
+        /// Shards of the workers in this process.
         shards: usize,
     },
     /// The nodes of this process do not fit into memory.
@@ -132,7 +132,8 @@ pub enum ClusterError {
 }
 
 impl ClusterError {
-    /// Checks the number of threads of the option against the shards of these workers.
+    /// Checks the number of threads of the option against the shards of the workers in this process, of
+    /// which there may be none.
     ///
     /// # Errors
     /// [`ClusterError::Threads`].
@@ -141,9 +142,9 @@ impl ClusterError {
         setup: &Setup,
         workers: impl Iterator<Item = u32>,
     ) -> Result<(), Self> {
-        let most = workers.map(|worker| setup.shards(worker).len()).max();
-        match (threads, most) {
-            (Some(threads), Some(shards)) if usize::from(threads) > shards => {
+        let shards: usize = workers.map(|worker| setup.shards(worker).len()).sum();
+        match threads {
+            Some(threads) if shards > 0 && usize::from(threads) > shards => {
                 Err(Self::Threads { threads, shards })
             }
             _ => Ok(()),

@@ -3,7 +3,8 @@
 //!
 //! The first signal [stops](lda_dist::cluster::Role::stop) the node after the current epoch and its
 //! checkpoint, or [ends](lda_dist::cluster::Master::end_early) a run in one process that has none after
-//! the epoch, with its results. The second exits at once.
+//! the epoch, with its results. The second exits at once: a node as one that has to be started again,
+//! a run in one process as the signal does.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -30,9 +31,12 @@ pub enum AfterEpoch {
 pub fn listen(then: AfterEpoch) -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&asked);
-    signals::listen(move |_| {
+    signals::listen(move |signal| {
         if flag.swap(true, Ordering::Relaxed) {
-            at_once();
+            match then {
+                AfterEpoch::Checkpoint => at_once(),
+                AfterEpoch::Results => signals::exit(signal),
+            }
         }
         let note = match then {
             AfterEpoch::Checkpoint => {

@@ -8,7 +8,7 @@ use lda_core::TrainOptions;
 use lda_core::prior::Alpha;
 use lda_core::train::{OptionsError, SamplerKind, SamplerOptions};
 use lda_dist::cluster::Setup;
-use lda_dist::config::{MAX_PASSES, MAX_STEPS, Options, Routing};
+use lda_dist::config::{ConfigError, MAX_PASSES, MAX_STEPS, Options, Routing};
 use lda_dist::division::{DEFAULT_SHARDS, Division, default_routing};
 use lda_dist::documents::StoredDocuments;
 use lda_dist::placement::Partitioner;
@@ -233,6 +233,9 @@ pub enum TrainingError {
     /// Invalid options of the sampler.
     #[error(transparent)]
     Sampler(#[from] OptionsError),
+    /// The sampler does not suit the division of the documents.
+    #[error(transparent)]
+    Division(#[from] ConfigError),
     /// A rule by which the run ends early.
     #[error("{option} is {value}: give a number above 0")]
     Stop {
@@ -245,7 +248,7 @@ pub enum TrainingError {
 
 impl Training {
     /// `options` with the sampler.
-    fn with_sampler(&self, options: Options) -> Result<Options, OptionsError> {
+    fn with_sampler(&self, options: Options) -> Result<Options, TrainingError> {
         let mut sampler = SamplerOptions::from(self.sampler);
         let warp_steps = self.mh_steps.filter(|_| self.short_length.is_some());
         match (self.mh_steps, sampler.steps()) {
@@ -255,10 +258,7 @@ impl Training {
             (Some(steps), _) => sampler = sampler.with_steps(steps.into())?,
         }
         let usual = TrainOptions::default_short_length(self.topics);
-        let mut options = options.with_sampler(sampler, usual);
-        if let Some(tokens) = self.short_length {
-            options.hybrid.short_length = tokens;
-        }
+        let mut options = options.with_sampler(sampler, self.short_length, usual)?;
         if let Some(steps) = warp_steps {
             options.hybrid.mh_steps = steps;
         }
@@ -366,7 +366,7 @@ mod tests {
             let options = training.with_sampler(Options::default())?;
             let Hybrid { short_length, mh_steps } = options.hybrid;
             let kind = options.sampler.kind().expect("none chooses automatically");
-            Ok::<_, OptionsError>((kind, options.sampler.steps(), short_length, mh_steps))
+            Ok::<_, TrainingError>((kind, options.sampler.steps(), short_length, mh_steps))
         };
         let (f_plus, light) = (SamplerKind::FPlus, SamplerKind::Light);
         let (warp, hybrid) = (SamplerKind::Warp, SamplerKind::Hybrid);
@@ -376,6 +376,7 @@ mod tests {
             ((light, None, Some(3)), (light, Some(3), u32::MAX, 1)),
             ((light, Some(50), Some(3)), (light, Some(3), 50, 3)),
             ((warp, None, Some(2)), (f_plus, None, 0, 2)),
+            ((warp, Some(0), Some(2)), (f_plus, None, 0, 2)),
             ((hybrid, None, None), (f_plus, None, 0, 1)),
             ((hybrid, Some(70), None), (f_plus, None, 70, 1)),
         ] {
@@ -383,6 +384,8 @@ mod tests {
         }
         let refused = of(SamplerKind::Zen, None, Some(2)).unwrap_err().to_string();
         assert!(refused.starts_with("mh-steps applies to the samplers alias, light"), "{refused}");
+        let refused = of(warp, Some(9), None).unwrap_err().to_string();
+        assert!(refused.starts_with("warp samples all documents"), "{refused}");
         let table = toml::from_str::<Training>("sampler = \"zen-hybrid\"").unwrap();
         assert_eq!(table.sampler, SamplerKind::ZenHybrid);
     }

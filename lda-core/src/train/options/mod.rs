@@ -43,7 +43,16 @@ impl Default for LevelOff {
 }
 
 impl LevelOff {
-    /// Whether the likelihoods of all evaluations so far have levelled off.
+    /// Whether the log joints of all evaluations so far, oldest first, have levelled off. False with
+    /// fewer than 2 · [`window`](Self::window) of them; a log joint that is NaN never has.
+    ///
+    /// ```
+    /// use lda_core::train::LevelOff;
+    ///
+    /// let rule = LevelOff { window: 2, tolerance: 0.01 };
+    /// assert!(!rule.is_reached(&[-900.0, -800.0, -700.0, -690.0]));
+    /// assert!(rule.is_reached(&[-900.0, -700.0, -699.0, -698.0, -697.0]));
+    /// ```
     pub fn is_reached(self, evaluations: &[f64]) -> bool {
         let window = self.window.max(1);
         let Some(start) = evaluations.len().checked_sub(2 * window) else { return false };
