@@ -53,8 +53,8 @@ impl Hybrid {
 pub struct Options {
     /// Shards of the documents, about equal in tokens. Default: 1.
     pub shards: u16,
-    /// Partitions of the words. The rows of one partition are in memory at a time, and a document
-    /// is pushed once per partition. [Hot words](crate::placement) get partitions besides these.
+    /// Partitions of the words. A document is pushed once per partition. A worker holds the rows of one
+    /// partition at a time, unless they [stay](crate::cluster) there for its other shards. [Hot words](crate::placement) get partitions besides these.
     /// Default: 1.
     pub partitions: u32,
     /// Ranges of words that are placed on servers and then merged into the partitions; raised to

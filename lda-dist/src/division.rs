@@ -12,14 +12,23 @@ const PER_SERVER: u32 = 4;
 /// Least number of shards for which the default routing is [`Routing::Cheapest`].
 const SHARDS_THAT_PUSH: u16 = 100;
 
-/// Default policy for pulling rows, for this number of shards: pull all below 100 shards, and above
-/// whichever takes fewer bytes.
+/// Default policy for pulling rows, for this number of shards: pull all below 100 shards, and from 100 on
+/// those for which pulling takes fewer bytes than pushing.
 ///
-/// Pushing takes fewer bytes only for rows that are long relative to a shard's tokens of the word, and
-/// it takes more time, as servers sample and routes have to be found. After some epochs on two cores,
-/// `cheapest` against `pull`: nips with K = 1,000 and 8 shards 3.6 against 3.5 MB and 0.54 against
-/// 0.34 s per epoch; news20 with K = 10,000 and 32 shards 23.3 against 26.4 MB and 1.9 against 0.9 s;
-/// reddit with K = 1,000 and 64 shards 104 against 115 MB and 8.8 against 3.8 s.
+/// Pushing takes fewer bytes only for rows that are long relative to a shard's tokens of the word. It
+/// takes more time, as servers sample and routes have to be found, and rows do not
+/// [stay](crate::cluster) at workers. All nodes in one process with two threads, one worker, medians of 5
+/// pairs of runs:
+///
+/// | | time of `cheapest` over `pull` | MB of both |
+/// |---|--:|--:|
+/// | nips, K = 1,000, 8 shards, 20 epochs | 1.46 | 91 and 2.5 |
+/// | news20, K = 10,000, 32 shards, 6 epochs | 1.80 | 186 and 7.4 |
+/// | reddit, K = 1,000, 8 shards, 5 epochs | 1.85 | 138 and 8.7 |
+///
+/// If each worker has one shard, rows do not stay, and both move about the same: 3.6 and 3.5 MB per epoch on
+/// nips, 23.3 and 26.4 MB on news20, 104 and 115 MB on reddit with 64 shards. More shards were not measured
+/// on real documents.
 pub fn default_routing(shards: u16) -> Routing {
     if shards < SHARDS_THAT_PUSH { Routing::Pull } else { Routing::Cheapest }
 }

@@ -69,6 +69,7 @@ pub mod config;
 mod distributed;
 pub mod division;
 pub mod documents;
+mod held_rows;
 pub mod in_process;
 pub mod locality;
 mod partition_sampler;

@@ -92,6 +92,23 @@ pub(crate) fn group(
     (start..end).chain(first..start).map(|partition| partition as u16)
 }
 
+/// Returns whether the rows of a partition may stay at a worker while its shards sample it one after
+/// another: all rows are pulled, and whenever a shard samples a partition, the changes of all others that
+/// sampled it before are in the rows.
+pub(crate) fn rows_may_stay(options: &Options) -> bool {
+    let Options { shards, rounds, staleness, routing, hybrid, .. } = *options;
+    let apart = u32::from(shards) * (u32::from(staleness) + 1);
+    // Rows of long documents' words are needed without their tokens.
+    let no_long = hybrid.short_length == u32::MAX;
+    routing == Routing::Pull && no_long && u32::from(rounds) >= apart
+}
+
+/// The shard that samples next what this shard has sampled in a round, if [rows may stay](rows_may_stay).
+pub(crate) fn next_turn_of(shard: u16, shards: u16) -> u16 {
+    // In `group`, a shard is ahead of the one before it.
+    shard.checked_sub(1).unwrap_or(shards - 1)
+}
+
 /// Cuts a corpus into shards of consecutive documents, about equal in tokens, none of them empty.
 /// Returns the first document of each shard, and the end.
 ///
@@ -123,6 +140,53 @@ pub fn cut(corpus: &Corpus, shards: u16) -> Result<Vec<usize>, ConfigError> {
 #[cfg(test)]
 mod tests {
     use lda_core::Corpus;
+
+    use super::*;
+    use crate::config::Hybrid;
+
+    #[test]
+    fn shards_take_turns() {
+        for (shards, rounds, staleness) in [(1, 1, 0), (1, 3, 0), (3, 3, 0), (4, 11, 1), (5, 15, 2)]
+        {
+            let cut = Options { shards, rounds, staleness, partitions: 16, ..Options::default() };
+            let options = Options { routing: Routing::Pull, ..cut };
+            assert!(rows_may_stay(&options));
+            let placement = Placement::new(Partitioner::Range, &[1; 16], 16, 1).unwrap();
+            let visits = |shard, round| {
+                let mut all: Vec<u16> = group(&options, &placement, shard, round).collect();
+                all.sort_unstable();
+                all
+            };
+            let later = |shard: u16, round: u16| {
+                let own = visits(shard, round);
+                let next = (u32::from(round) + 1..).find_map(|at| {
+                    let number = (at % u32::from(rounds)) as u16;
+                    let next = (0..shards).find(|&next| visits(next, number) == own)?;
+                    Some((next, at))
+                });
+                next.unwrap()
+            };
+            for (shard, round) in (0..shards).flat_map(|s| (0..rounds).map(move |r| (s, r))) {
+                let (next, at) = later(shard, round);
+                assert!(at > u32::from(round) + u32::from(staleness), "it would miss changes");
+                assert_eq!(next_turn_of(shard, shards), next);
+            }
+        }
+    }
+
+    #[test]
+    fn rows_stay_only_if_no_changes_are_missed() {
+        let pull = Options { shards: 3, rounds: 3, routing: Routing::Pull, ..Options::default() };
+        assert!(rows_may_stay(&pull));
+        for (what, options) in [
+            ("tokens are pushed", Options { routing: Routing::Cheapest, ..pull }),
+            ("two shards at the same time", Options { rounds: 2, ..pull }),
+            ("open rounds", Options { staleness: 1, rounds: 5, ..pull }),
+            ("long documents", Options { hybrid: Hybrid { short_length: 9, mh_steps: 1 }, ..pull }),
+        ] {
+            assert!(!rows_may_stay(&options), "{what}");
+        }
+    }
 
     #[test]
     fn documents_are_cut_about_evenly() {

@@ -14,7 +14,7 @@
 //! the shard's earlier partitions are done. `push` must not: pushed documents carry rows of C_d,
 //! which the shard's earlier partitions change.
 
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 
 use lda_core::counts::TopicIndex;
 
@@ -37,6 +37,18 @@ pub(crate) struct TripContext<'a> {
     pub placement: &'a Placement,
 }
 
+impl TripContext<'_> {
+    /// Slices of a partition, by topics.
+    pub fn slices(self, partition: u16) -> impl Iterator<Item = u16> + use<> {
+        self.placement.slices(partition.into()).map(|slice| slice as u16)
+    }
+
+    /// Topics of a slice.
+    pub fn topics(self, slice: u16) -> Range<u32> {
+        self.placement.slice(slice.into(), self.spec.topics()).1
+    }
+}
+
 /// A request to the server of a slice.
 #[derive(Clone, Debug)]
 pub(crate) struct TripRequest {
@@ -46,6 +58,11 @@ pub(crate) struct TripRequest {
 }
 
 impl TripRequest {
+    /// A request of a shard.
+    pub fn new(kind: Kind, shard: u16, slice: u16, round: Round, body: Vec<u8>) -> Self {
+        Self { kind, header: RequestHeader { shard, slice, round }, body }
+    }
+
     /// The bytes to send.
     pub fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -116,8 +133,7 @@ impl<B: Deref<Target = [u8]> + From<Vec<u8>>> Trip<B> {
 
     /// A request to the server of a slice.
     fn request(&self, kind: Kind, slice: u16, body: Vec<u8>) -> TripRequest {
-        let header = RequestHeader { shard: self.shard, slice, round: self.round };
-        TripRequest { kind, header, body }
+        TripRequest::new(kind, self.shard, slice, self.round, body)
     }
 
     /// Starts the trip: returns the request for the sizes of the rows, or chooses the routes if
@@ -167,7 +183,7 @@ impl<B: Deref<Target = [u8]> + From<Vec<u8>>> Trip<B> {
         let mut body = Vec::new();
         put_routes(routes, &mut body);
         let request = |slice| self.request(Kind::Pull, slice, body.clone());
-        let requests: Vec<TripRequest> = self.slices(run).map(request).collect();
+        let requests: Vec<TripRequest> = run.slices(self.partition).map(request).collect();
         let slices = requests.iter().map(|_| None).collect();
         let pull = span!(
             DEBUG,
@@ -252,15 +268,17 @@ impl<B: Deref<Target = [u8]> + From<Vec<u8>>> Trip<B> {
         };
         let mut body = Vec::new();
         put_routes(&plan.routes, &mut body);
-        let topics = |slice: u16| run.placement.slice(slice.into(), run.spec.topics()).1;
         let of_slice =
-            |(slice, rows)| SliceRows { topics: topics(slice), rows, deltas: body.clone() };
-        let mut slices: Vec<SliceRows<'_>> =
-            self.slices(run).zip(rows.iter().map(|rows| &rows[..])).map(of_slice).collect();
+            |(slice, rows)| SliceRows { topics: run.topics(slice), rows, deltas: body.clone() };
+        let mut slices: Vec<SliceRows<'_>> = run
+            .slices(self.partition)
+            .zip(rows.iter().map(|rows| &rows[..]))
+            .map(of_slice)
+            .collect();
         let stats = shard.sample(sampler, round, self.partition, plan, &mut slices)?;
         let deltas = slices.into_iter().map(|slice| slice.deltas);
         let request = |(slice, body)| self.request(Kind::PushDeltas, slice, body);
-        let deltas = self.slices(run).zip(deltas).map(request).collect();
+        let deltas = run.slices(self.partition).zip(deltas).map(request).collect();
         self.rows = RowsState::Sampled;
         Ok(Some(Sampled { stats, deltas }))
     }
@@ -292,11 +310,6 @@ impl<B: Deref<Target = [u8]> + From<Vec<u8>>> Trip<B> {
     /// Bytes held for the push.
     pub fn memory(&self) -> usize {
         self.plan.as_ref().map_or(0, Plan::memory)
-    }
-
-    /// Slices of the partition, by topics.
-    fn slices(&self, run: TripContext<'_>) -> impl Iterator<Item = u16> + use<B> {
-        run.placement.slices(self.partition.into()).map(|slice| slice as u16)
     }
 }
 

@@ -339,6 +339,20 @@ impl<T: TopicIndex> Rows<T> {
             .then(|| (1..T::entry(lines, 0).0 as usize + 1).map(|i| T::entry(lines, i).0))
     }
 
+    /// Sorts the entries of row `row` by topic if it is a list, so that its order does not depend on the
+    /// row's history: as after [`write`](Self::write) with ascending topics. `entries` is scratch memory.
+    pub fn sort_list(&mut self, row: usize, entries: &mut Vec<(u32, u32)>) {
+        let RowMut::Sparse(mut sparse) = self.row_mut(row) else { return };
+        let all = 1..=sparse.len();
+        if all.clone().is_sorted_by_key(|at| sparse.entry(at).0) {
+            return;
+        }
+        entries.clear();
+        entries.extend(all.clone().map(|at| sparse.entry(at)));
+        entries.sort_unstable_by_key(|entry| entry.0);
+        all.zip(&*entries).for_each(|(at, &(topic, count))| sparse.set(at, topic, count));
+    }
+
     /// Replaces row `row` by a list in the order of `entries`, (topic, count) pairs with distinct
     /// topics and no zero counts. Returns false, and does nothing, if the row cannot be a list
     /// of that length.
@@ -436,6 +450,32 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_sorted_list_is_as_after_writing_it() {
+        fn check<T: TopicIndex>() {
+            let new = || Rows::<T>::new(2000, [60, 1900].into_iter(), Density::Auto).unwrap();
+            let (mut rows, mut scratch) = (new(), Vec::new());
+            assert_eq!(rows.form_of(0), Form::Sparse);
+            for (row, topic) in (0..60).flat_map(|at| [(0, at * 37 % 50 * 40), (1, at * 7 % 90)]) {
+                rows.increment(row, topic);
+            }
+            (0..20).for_each(|at| rows.decrement(0, at * 37 % 50 * 40));
+            let mut expected = new();
+            for row in 0..2 {
+                let mut entries = Vec::new();
+                rows.for_each(row, |topic, count| entries.push((topic, count)));
+                assert_eq!(row == 0, !entries.is_sorted());
+                entries.sort_unstable();
+                expected.write(row, entries.into_iter());
+                rows.sort_list(row, &mut scratch);
+                rows.sort_list(row, &mut scratch);
+            }
+            assert_eq!(rows.lines, expected.lines);
+        }
+        check::<u16>();
+        check::<u32>();
+    }
 
     /// Random increments and removals against a plain array.
     fn against_model<T: TopicIndex>(topics: usize, density: Density, ops: &[(u32, bool)]) {

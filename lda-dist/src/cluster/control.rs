@@ -4,15 +4,17 @@
 //! byte 0   16 words, to the master: shard (2 bytes), documents (8), sum of squared lengths (8),
 //!          tokens of each word as a row of V entries, and documents of each word as another
 //!          17 done, to the master: round, last epoch of which all shards of this worker are
-//!          written (4), 1 if it writes one now, else 0; after an epoch's last round the epoch's statistics: 8 bytes for each field
-//!          of [`Bytes`] but the last, nanoseconds waited for servers and for the master (8 each),
+//!          written (4), 1 if it writes one now, else 0; the delta of C_k of its shards as a row of K
+//!          signed entries, empty unless rows may stay at workers ([`held_rows`](crate::held_rows));
+//!          after an epoch's last round the epoch's statistics: 8 bytes for each field of [`Bytes`] but the last, nanoseconds waited for servers and for the master (8 each),
 //!          bytes held (8), and if the epoch is evaluated, else 0, non-zeros of C_d (8) and number
 //!          of shards (2), and for each its number (2) and its part of the log joint (8)
 //!          18 start, to all: attempt (4), epoch to go on from (4), and to fall back to if its
 //!          snapshots cannot be read, 0 if none (4), documents (8), sum of squared lengths (8),
 //!          tokens and documents of each word
 //!          19 begin, to all: round, first epoch whose snapshots are still needed (4), 1 if workers
-//!          write the topics after this round, else 0, delta of C_k as a row of K signed entries
+//!          write the topics after this round, else 0, 1 if they push all changes of rows in it, else
+//!          0, delta of C_k as a row of K signed entries
 //!          20 end, to servers: round, 1 if the epoch is evaluated, else 0, top words per topic
 //!          (4); the reply is the delta of C_k of the server's rows as such a row, bytes held (8),
 //!          and aggregates of all rows ([`aggregate`](crate::aggregate))
@@ -125,14 +127,15 @@ messages! {
     WORDS => Words { shard: u16, lengths: DocumentLengths, word_stats: Vec<(u32, u32, u32)> }
     /// To the master: this worker has finished a round.
     ROUND_DONE => RoundDone {
-        round: Round, kept: u32, writing: bool, epoch_stats: Option<WorkerEpochStats>
+        round: Round, kept: u32, writing: bool, delta: Vec<(u32, i32)>,
+        epoch_stats: Option<WorkerEpochStats>,
     }
     /// To all: an attempt starts.
     START => Start {
         attempt: u32, epoch: u32, before: u32, lengths: DocumentLengths, words: WordStats
     }
     /// To all: a round starts; `delta` is that of C_k since the round before.
-    BEGIN => Begin { round: Round, needed: u32, write: bool, delta: Vec<(u32, i32)> }
+    BEGIN => Begin { round: Round, needed: u32, write: bool, push: bool, delta: Vec<(u32, i32)> }
     /// To servers: a round ends.
     END => End { round: Round, wanted: AggregateRequest }
     /// To all: the run, or the part of this node in it, is over.
@@ -371,12 +374,10 @@ mod tests {
                     word_stats: word_stats.into_iter().map(of).collect(),
                 }
             }),
-            (round(), any::<(u32, bool)>(), epoch_stats()).prop_map(
-                |(round, (kept, writing), epoch_stats)| Control::RoundDone {
-                    round,
-                    kept,
-                    writing,
-                    epoch_stats
+            (round(), any::<(u32, bool)>(), delta.clone(), epoch_stats()).prop_map(
+                |(round, (kept, writing), delta, epoch_stats)| {
+                    let delta = delta.into_iter().collect();
+                    Control::RoundDone { round, kept, writing, delta, epoch_stats }
                 }
             ),
             (any::<[u32; 3]>(), lengths(), prop::array::uniform5(0..1u64 << 45)).prop_map(
@@ -386,9 +387,12 @@ mod tests {
                     Control::Start { attempt, epoch, before, lengths, words }
                 }
             ),
-            (round(), any::<(u32, bool)>(), delta).prop_map(|(round, (needed, write), delta)| {
-                Control::Begin { round, needed, write, delta: delta.into_iter().collect() }
-            }),
+            (round(), any::<(u32, bool, bool)>(), delta).prop_map(
+                |(round, (needed, write, push), delta)| {
+                    let delta = delta.into_iter().collect();
+                    Control::Begin { round, needed, write, push, delta }
+                }
+            ),
             (round(), any::<(bool, u32)>()).prop_map(|(round, (evaluation, top_words))| {
                 Control::End { round, wanted: AggregateRequest { evaluation, top_words } }
             }),
@@ -431,12 +435,16 @@ mod tests {
         #[test]
         fn decoding_inverts_encoding(control in control()) {
             let bytes = control.encode(TOPICS, WORDS);
+            // Without its epoch statistics a report of a round is valid as well.
+            let mut shorter = control.clone();
+            if let Control::RoundDone { epoch_stats, .. } = &mut shorter {
+                *epoch_stats = None;
+            }
+            let whole = shorter.encode(TOPICS, WORDS).len();
             prop_assert_eq!(Control::decode(TOPICS, WORDS, &bytes), Some(control));
             if [FAILED, UNREADABLE].contains(&bytes[0]) {
                 return Ok(());
             }
-            // Without its epoch statistics a report of a round is valid as well.
-            let whole = if bytes[0] == ROUND_DONE { 16 } else { bytes.len() };
             for cut in (0..bytes.len()).filter(|&cut| cut != whole) {
                 prop_assert_eq!(Control::decode(TOPICS, WORDS, &bytes[..cut]), None);
             }

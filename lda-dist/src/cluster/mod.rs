@@ -16,7 +16,7 @@
 //! master → servers  end: the reply has the delta of C_k, and after an epoch aggregates of all rows
 //! master → servers  begin; when all servers have replied: master → workers  begin
 //! worker → servers  sizes, pull, push, deltas: some partitions before the one that is sampled
-//! worker → master   done
+//! worker → master   done: with the delta of C_k, if rows stay at workers
 //!    after the last round:
 //! master → servers  rows: a slice at a time, if the master collects the model
 //! master → all      finish
@@ -24,6 +24,11 @@
 //!
 //! The rows of a partition are on one server, and those of [hot words](crate::placement) on
 //! several: a worker pulls them from all of these.
+//!
+//! If all rows are [pulled](crate::config::Routing::Pull) and there is a round for each shard and each
+//! round of [staleness](crate::config::Options::staleness), the rows of a partition stay at a worker while
+//! its shards sample it one after another: they are pulled once for all of them, and their deltas are pushed
+//! together. Until then servers lack these changes; workers tell the master the changes of C_k.
 //!
 //! Shards belong to the run. A worker has consecutive shards, or those that it is
 //! [assigned](Setup::assignment). The results are those of [`in_process`](crate::in_process) to the
@@ -79,6 +84,10 @@
 //! | q, the pushed documents of such a partition | Σ over documents (64 + 16 min(K, L) + c(L)) + 48 tokens |
 //! | a worker | t b + n q, and for each shard (4 + T) tokens + Σ over documents (c(L) + 20) + 8 words + 4 K (3 + r) + 256 |
 //! | a server | t (b + q) + r (64 tokens that are sampled on its words in a round + 4 K) + Σ over words (16 (2 + r) min(K, C_w) + 9 (1 + r) + 4 (3 + S)) |
+//!
+//! A worker at which rows stay holds about S/W times the rows of a partition of each round more, as
+//! counts and encoded; partitions whose rows would take more than its shards do are pulled for each shard
+//! instead. A server then gets the deltas of as many rounds at once.
 //!
 //! This is the worst case, in which each token has a topic of its own and moves in each round. In
 //! tests with a word that is in all documents, a document that has nearly all tokens, and equal

@@ -287,6 +287,7 @@ mod tests {
             round: Round { epoch: 1, number: 7, attempt: 0 },
             needed: 0,
             write: false,
+            push: false,
             delta: Vec::new(),
         };
         for (id, nonsense) in

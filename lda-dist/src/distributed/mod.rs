@@ -49,7 +49,8 @@ use crate::spec::{ModelSpec, SpecError};
 ///   as many [passes](Self::passes) in every epoch.
 /// * The run has a fixed number of epochs, 200 unless it is [set](Self::epochs).
 /// * The next epoch begins before the observer receives the report of the last one. If the observer
-///   stops the run, or it is cancelled, the run ends after that next epoch.
+///   stops the run, or it is cancelled, the run ends after the epoch that is being sampled, or after
+///   the next one if this epoch's last round has begun.
 /// * Of [`EpochReport`], `changed` is NaN and `acceptance` is `None`, because nodes do not count
 ///   draws; `seconds` includes evaluations. A stopped run may end with an epoch that was not
 ///   evaluated.
@@ -249,8 +250,8 @@ impl Distributed {
         self
     }
 
-    /// Ends the run once `flag` is true, after the epoch that is being sampled and at least one;
-    /// any thread can set it.
+    /// Ends the run once `flag` is true, after the epoch that is being sampled or the next one, and after
+    /// at least one; any thread can set it.
     pub fn cancel_when(mut self, flag: Arc<AtomicBool>) -> Self {
         self.cancel = Some(flag);
         self

@@ -276,6 +276,12 @@ impl<T: TopicIndex> PartitionSampler<T> {
         if are_there { Ok(()) } else { Err(NotInRow) }
     }
 
+    /// Adds a word whose row, in the rows that [`sample_held`](Self::sample_held) gets, counts its tokens,
+    /// given by their documents and topics. Either all words of a partition are added like this, or none.
+    pub fn add_held_word(&mut self, row: u32, documents: &[u32], topics: &[T]) {
+        self.tokens.add_word_of(row, documents, topics);
+    }
+
     /// Adds the tokens of the last row in `lists`, and removes WarpLDA's tokens from that row.
     fn add_tokens(&mut self, tokens: impl Iterator<Item = (u32, T)>) -> Result<(), NotInRow> {
         let Self { lists, left, tokens: of_partition, long, .. } = self;
@@ -356,6 +362,25 @@ impl<T: TopicIndex> PartitionSampler<T> {
             self.choose_tokens(ends.len() > 1, cx.documents);
             self.sample_in_chosen_order(again, ends, cx);
         }
+    }
+
+    /// As [`sample`](Self::sample), with the rows of all [held words](Self::add_held_word), which count the
+    /// new topics afterwards.
+    ///
+    /// # Panics
+    /// See [`sample`](Self::sample).
+    pub fn sample_held(
+        &mut self,
+        rows: &mut Rows<T>,
+        ends: &[u32],
+        passes: u8,
+        cx: &mut SampleContext<'_, T>,
+    ) {
+        std::mem::swap(&mut self.words, rows);
+        self.rows_are_built = true;
+        self.sample(ends, passes, cx);
+        std::mem::swap(&mut self.words, rows);
+        self.rows_are_built = false;
     }
 
     /// Chooses the tokens that are sampled by document.

@@ -47,13 +47,19 @@ impl<T: TopicIndex> Tokens<T> {
         &self.before[self.visits.last().map_or(0, |visit| visit.end as usize)..]
     }
 
-    /// Ends a word: the tokens since the last one are its own.
+    /// Ends a word: the tokens since the last one are its own, and its row is the next one.
     pub fn end_word(&mut self) {
-        let row = self.visits.len() as u32;
+        self.add_word_of(self.visits.len() as u32, &[], &[]);
+    }
+
+    /// Adds tokens to the word, and ends it with this row.
+    pub fn add_word_of(&mut self, row: u32, documents: &[u32], topics: &[T]) {
+        self.documents.extend_from_slice(documents);
+        self.before.extend_from_slice(topics);
         self.visits.push(RowRun { row, end: self.before.len() as u32 });
     }
 
-    /// Each word with the positions of its tokens.
+    /// Row of each word with the positions of its tokens.
     pub fn words(&self) -> impl Iterator<Item = (u32, Range<u32>)> + '_ {
         let mut start = 0;
         self.visits

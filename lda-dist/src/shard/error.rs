@@ -45,6 +45,9 @@ pub enum AnswerError {
     /// The rows or topics of the reply are malformed.
     #[error(transparent)]
     Wire(#[from] WireError),
+    /// The rows of the replies are too large.
+    #[error(transparent)]
+    Rows(#[from] RowsTooLarge),
     /// The reply continues after its last row.
     #[error("{bytes} bytes after the last row")]
     Rest {

@@ -21,6 +21,7 @@
 //! topics, for M [proposals](Hybrid::mh_steps); no row.
 
 mod error;
+mod held;
 mod long;
 mod own_counts;
 mod part;

@@ -37,6 +37,15 @@ impl OwnCounts {
         }
     }
 
+    /// The changes of this round, by topic.
+    pub fn of_round(&self) -> Vec<i32> {
+        let mut changes = self.changes.clone();
+        for before in &self.recent {
+            changes.iter_mut().zip(before).for_each(|(change, before)| *change -= before);
+        }
+        changes
+    }
+
     /// See [`Shard::begin_round`](super::Shard::begin_round). `untold` are the changes that were not
     /// pushed yet.
     pub fn begin_round(
@@ -46,11 +55,8 @@ impl OwnCounts {
         sync: SyncMode,
     ) -> Result<(), AnswerError> {
         assert_eq!(totals.len(), self.counts.len(), "one total per topic");
-        let both = self.changes.iter().zip(untold);
-        let mut told: Vec<i32> = both.map(|(own, untold)| own - untold).collect();
-        for before in &self.recent {
-            told.iter_mut().zip(before).for_each(|(told, before)| *told -= before);
-        }
+        let mut told = self.of_round();
+        told.iter_mut().zip(untold).for_each(|(told, untold)| *told -= untold);
         self.recent.push_back(told);
         let seen = sync.own_updates_seen(self.recent.len());
         for known in self.recent.drain(..seen) {

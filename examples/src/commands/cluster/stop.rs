@@ -43,7 +43,7 @@ pub fn listen(then: AfterEpoch) -> io::Result<Arc<AtomicBool>> {
                 "stopping after this epoch and its checkpoint; another signal stops this node at once"
             }
             AfterEpoch::Results => {
-                "stopping after this epoch; another signal exits at once, without results"
+                "stopping after this epoch or the next; another signal exits at once, without results"
             }
         };
         // If standard error is closed, there is nowhere to report that.

@@ -197,12 +197,16 @@ impl Master {
         self.rounds.collected.as_ref().filter(|_| self.is_finished())
     }
 
-    /// Ends the run after the epoch that is being sampled, as if it had no more: with its model and
-    /// without an error, and with the bits of a run of so many epochs. That epoch is evaluated only if
-    /// it is [due](Setup::evaluate_every). Later calls change nothing.
+    /// Ends the run after the epoch that is being sampled, or after the next one if this epoch's last
+    /// round has begun, as if it had no more: with its model and without an error, and with the bits of
+    /// a run of so many epochs. That epoch is evaluated only if it is [due](Setup::evaluate_every).
+    /// Later calls change nothing.
     pub fn end_early(&mut self) {
+        let begun = self.rounds.last_begun();
+        // Workers learn with the last round of an epoch whether the run ends with it.
+        let more = u32::from(begun.is_last(self.setup.options.rounds));
         // After a restart earlier epochs are sampled again, which must not move the end.
-        self.ends_after.get_or_insert(self.rounds.last_begun().epoch.max(1));
+        self.ends_after.get_or_insert(begun.epoch.saturating_add(more));
     }
 
     /// Last epoch of the run.
@@ -314,8 +318,8 @@ impl Master {
                 self.try_to_start(port)
             }
             Control::Unreadable { attempt, why } => self.fall_back(peer, attempt, why, port),
-            Control::RoundDone { round, kept, writing, epoch_stats } => {
-                self.note_done(peer, (round, kept, writing), epoch_stats, port)
+            Control::RoundDone { round, kept, writing, delta, epoch_stats } => {
+                self.note_done(peer, (round, kept, writing), (&delta, epoch_stats), port)
             }
             Control::Stop {} => {
                 self.check_member(peer, "that it has to stop")?;
@@ -358,7 +362,7 @@ impl Master {
         &mut self,
         peer: NodeId,
         (round, kept, is_writing): (Round, u32, bool),
-        epoch_stats: Option<WorkerEpochStats>,
+        (delta, epoch_stats): (&[(u32, i32)], Option<WorkerEpochStats>),
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
         let is_on = matches!(self.step, Step::Working | Step::Ending(_) | Step::Beginning(_));
@@ -374,6 +378,9 @@ impl Master {
         if kept > round.epoch {
             return Err(unexpected(peer, format!("that it has kept epoch {kept} in {round}")));
         }
+        self.rounds
+            .add_worker_delta(&self.setup.options, round, delta)
+            .map_err(|what| unexpected(peer, what))?;
         if let Some(epoch_stats) = epoch_stats {
             self.rounds.epoch_stats.of_worker(epoch_stats);
         }
@@ -522,7 +529,7 @@ impl Master {
 
     /// All servers have ended the round: reports it, and starts the next one or ends the run.
     fn next_round(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
-        let delta = self.rounds.apply_delta()?;
+        let delta = self.rounds.apply_delta(&self.setup, self.last_epoch())?;
         let spec = &self.setup.spec;
         let ended = self.rounds.oldest;
         let Round { epoch, number, attempt } = ended;
@@ -595,7 +602,9 @@ impl Master {
         let Setup { options, .. } = &self.setup;
         let is_due = round.is_last(options.rounds) && self.setup.checkpoints_after(round.epoch);
         let write = is_due && self.checkpoint.may_write();
-        Control::Begin { round, needed: self.checkpoint.latest().first_needed(), write, delta }
+        let needed = self.checkpoint.latest().first_needed();
+        let push = self.rounds.needs_all_rows(round, &self.setup, self.last_epoch());
+        Control::Begin { round, needed, write, push, delta }
     }
 
     fn start_message(&self) -> Control {

@@ -1,4 +1,8 @@
 //! Rounds of one attempt, as the master sees them.
+//!
+//! The delta of C_k in a round is that of the servers' rows, which they report when the round ends. If
+//! [rows may stay](crate::held_rows) at workers, servers get changes later; then the delta is what workers
+//! report, and whenever servers must have all changes, both must have added up to the same.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -9,6 +13,8 @@ use super::super::collected_counts::CollectedCounts;
 use super::super::epoch_stats::EpochStats;
 use super::super::{Failed, MASTER, Setup};
 use crate::aggregate::AggregateRequest;
+use crate::config::Options;
+use crate::plan::rows_may_stay;
 use crate::spec::{JOINING, Round};
 
 /// State of one attempt. A restart drops it.
@@ -24,8 +30,12 @@ pub(super) struct Rounds {
     done: BTreeMap<Round, BTreeSet<NodeId>>,
     /// C_k after the last round that has ended.
     pub totals: Vec<i64>,
-    /// Delta of C_k in the round that is ending.
+    /// Delta of C_k in the servers' rows in the round that is ending.
     delta: Vec<i64>,
+    /// Delta of C_k in each open round, as workers report it, if rows may stay at them.
+    by_workers: BTreeMap<Round, Vec<i64>>,
+    /// Changes of C_k that servers do not have yet.
+    ahead: Vec<i64>,
     /// Statistics of the current epoch.
     pub epoch_stats: EpochStats,
     /// Rows that are collected after the last round.
@@ -42,6 +52,8 @@ impl Rounds {
             done: BTreeMap::new(),
             totals: vec![0; topics as usize],
             delta: vec![0; topics as usize],
+            by_workers: BTreeMap::new(),
+            ahead: vec![0; topics as usize],
             epoch_stats: EpochStats::default(),
             collected: None,
         }
@@ -82,8 +94,56 @@ impl Rounds {
         }
     }
 
+    /// Adds a worker's delta of C_k in an open round.
+    ///
+    /// # Errors
+    /// The reason why a worker cannot have sent it.
+    pub fn add_worker_delta(
+        &mut self,
+        options: &Options,
+        round: Round,
+        delta: &[(u32, i32)],
+    ) -> Result<(), String> {
+        let may_be = rows_may_stay(options) && round.number != JOINING;
+        if delta.iter().map(|&(_, by)| i64::from(by)).sum::<i64>() != 0
+            || !may_be && !delta.is_empty()
+        {
+            return Err(format!("changes of C_k that no sampling makes, in {round}"));
+        }
+        if may_be {
+            let topics = self.totals.len();
+            let by_topic = self.by_workers.entry(round).or_insert_with(|| vec![0; topics]);
+            delta.iter().for_each(|&(topic, by)| by_topic[topic as usize] += i64::from(by));
+        }
+        Ok(())
+    }
+
+    /// Replaces the servers' delta by that of the workers, if servers get some changes later.
+    fn use_worker_delta(&mut self, setup: &Setup, last_epoch: u32) -> Result<(), Failed> {
+        let Some(by_workers) = self.by_workers.remove(&self.oldest) else { return Ok(()) };
+        let by_servers = std::mem::replace(&mut self.delta, by_workers);
+        for ((ahead, by_worker), by_server) in
+            self.ahead.iter_mut().zip(&self.delta).zip(by_servers)
+        {
+            *ahead += by_worker - by_server;
+        }
+        if self.needs_all_rows(self.oldest, setup, last_epoch)
+            && self.ahead.iter().any(|&ahead| ahead != 0)
+        {
+            let what =
+                format!("rows that do not add up to the totals after epoch {}", self.oldest.epoch);
+            return Err(Failed::Message { peer: MASTER, what });
+        }
+        Ok(())
+    }
+
     /// Adds the delta of the round that has ended to C_k; returns it as a row.
-    pub fn apply_delta(&mut self) -> Result<Vec<(u32, i32)>, Failed> {
+    pub fn apply_delta(
+        &mut self,
+        setup: &Setup,
+        last_epoch: u32,
+    ) -> Result<Vec<(u32, i32)>, Failed> {
+        self.use_worker_delta(setup, last_epoch)?;
         for (total, delta) in self.totals.iter_mut().zip(&self.delta) {
             *total += delta;
         }
@@ -118,6 +178,13 @@ impl Rounds {
         }
     }
 
+    /// Whether servers must have all changes of rows when this round ends: after it they evaluate them, or
+    /// the run ends.
+    pub fn needs_all_rows(&self, round: Round, setup: &Setup, last_epoch: u32) -> bool {
+        let is_due = setup.evaluates(round.epoch) || round.epoch >= last_epoch;
+        is_due && round.is_last(setup.options.rounds)
+    }
+
     /// Aggregates to find when the oldest open round has ended.
     pub fn wanted(&self, setup: &Setup, last_epoch: u32) -> AggregateRequest {
         let Round { epoch, number, .. } = self.oldest;
@@ -126,5 +193,64 @@ impl Rounds {
         // A run that is started again after its last epoch has only that epoch's end.
         let top_words = evaluation || is_last && epoch >= last_epoch;
         AggregateRequest { evaluation, top_words: if top_words { setup.top_words } else { 0 } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Routing;
+    use crate::spec::ModelSpec;
+
+    fn pulled(rounds: u16) -> Setup {
+        let options = Options { shards: 2, partitions: 4, rounds, ..Options::default() };
+        let spec = ModelSpec::new(3, 9, 0.1.into(), 0.1, 0).unwrap();
+        let options = Options { routing: Routing::Pull, ..options };
+        Setup::new(spec, 1).options(options).epochs(2).evaluate_every(0)
+    }
+
+    fn round(epoch: u32, number: u16) -> Round {
+        Round { epoch, number, attempt: 1 }
+    }
+
+    #[test]
+    fn servers_get_changes_later_but_not_too_late() {
+        let setup = pulled(2);
+        for (by_servers, agree) in [(vec![(0, -1), (2, 1)], true), (vec![], false)] {
+            let mut rounds = Rounds::new(Round::joining(0, 1), 3);
+            rounds.totals = vec![5; 3];
+            for (at, delta) in
+                [(round(1, 0), vec![(0, -1), (1, 1)]), (round(2, 1), vec![(1, -1), (2, 1)])]
+            {
+                rounds.oldest = at;
+                rounds.delta.fill(0);
+                rounds.add_worker_delta(&setup.options, at, &delta).unwrap();
+                if at.epoch == 1 {
+                    // Servers do not have them yet.
+                    assert_eq!(rounds.apply_delta(&setup, 2).unwrap(), delta);
+                    continue;
+                }
+                rounds.add_delta(by_servers.clone());
+                let applied = rounds.apply_delta(&setup, 2).map_err(|error| error.to_string());
+                match applied {
+                    Ok(applied) => assert!(agree && applied == delta),
+                    Err(error) => assert!(!agree && error.contains("after epoch 2"), "{error}"),
+                }
+            }
+            assert!(!agree || rounds.totals == [4, 5, 6]);
+        }
+    }
+
+    #[test]
+    fn changes_that_no_sampling_makes_are_refused() {
+        let mut rounds = Rounds::new(Round::joining(0, 1), 3);
+        let mut refused = |setup: &Setup, at, delta: &[(u32, i32)]| {
+            rounds.add_worker_delta(&setup.options, at, delta).is_err()
+        };
+        assert!(!refused(&pulled(2), round(1, 0), &[(0, -2), (1, 2)]));
+        assert!(refused(&pulled(2), round(1, 0), &[(0, -2), (1, 1)]));
+        assert!(refused(&pulled(2), Round::joining(0, 1), &[(0, -2), (1, 2)]));
+        // Two shards sample a word at the same time, so no rows stay.
+        assert!(refused(&pulled(1), round(1, 0), &[(0, -2), (1, 2)]));
     }
 }

@@ -56,7 +56,8 @@ fn a_kept_epoch_in_a_report_is_not_in_the_future() {
         let mut asked = Recorder::default();
         let mut master = master(&mut asked);
         let (round, epoch_stats) = (Round::joining(0, 1), None);
-        let done = Control::RoundDone { round, kept, writing: false, epoch_stats };
+        let done =
+            Control::RoundDone { round, kept, writing: false, delta: Vec::new(), epoch_stats };
         let ended = master.act(message(WORKER, &done), &mut asked);
         assert_eq!(ended.is_ok(), is_legal, "{kept}: {ended:?}");
         if let Err(failed) = ended {
@@ -92,7 +93,8 @@ fn a_server_is_not_done_in_place_of_a_worker() {
     let mut asked = Recorder::default();
     let mut master = master(&mut asked);
     let (round, epoch_stats) = (Round::joining(0, 1), None);
-    let done = Control::RoundDone { round, kept: 0, writing: false, epoch_stats };
+    let done =
+        Control::RoundDone { round, kept: 0, writing: false, delta: Vec::new(), epoch_stats };
     let failed = master.act(message(SERVER, &done), &mut asked).unwrap_err();
     assert!(failed.to_string().contains("that it is done"), "{failed}");
     assert_eq!(master.step, Step::Working);

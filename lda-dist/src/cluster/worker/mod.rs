@@ -20,13 +20,14 @@ use super::{
     CheckpointError, Documents, Failed, MASTER, NodeState, Phase, Port, Setup, SnapshotWriter,
     Waited, reject,
 };
+use crate::held_rows::staying;
 use crate::placement::{DocumentLengths, Placement, WordStats};
 use crate::plan::place;
 use crate::sampler_pool::SamplerPool;
 use crate::shard::{Shard, ShardDocuments};
 use crate::spec::{JOINING, Round};
 
-use attempt::Attempt;
+use attempt::{AfterRound, Attempt};
 use snapshots::{SnapshotStorage, Snapshots};
 
 /// Worker of a run.
@@ -262,8 +263,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 let joining = Round::joining(epoch, attempt);
                 self.restart_from((joining, before), lengths, &words, port)
             }
-            Control::Begin { round, needed, write, delta } => {
-                self.begin(round, (needed, write), delta, port)
+            Control::Begin { round, needed, write, push, delta } => {
+                self.begin((round, needed), AfterRound { write, push }, delta, port)
             }
             // The message belongs to an earlier attempt.
             Control::Start { .. } => Ok(()),
@@ -301,8 +302,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     /// Starts a round, if it is one of this attempt.
     fn begin(
         &mut self,
-        round: Round,
-        (needed, writes): (u32, bool),
+        (round, needed): (Round, u32),
+        after: AfterRound,
         delta: Vec<(u32, i32)>,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
@@ -319,7 +320,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             return Err(unexpected("a future epoch as the first one that is needed"));
         }
         attempt.remove_old(needed, &mut node);
-        attempt.begin(round, writes, delta, &mut node)
+        attempt.begin(round, after, delta, &mut node)
     }
 
     /// Starts an attempt: restores the topics of the epoch, or makes the first ones, and sends
@@ -356,7 +357,11 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         }
         let snapshots = Snapshots::new(epoch, before, setup, &mut self.storage);
         let most = self.max_join_bytes;
-        self.attempt = Some(Attempt::new(setup, joining, placement, shards, snapshots, most));
+        let share = shards.len() as f64 / f64::from(options.shards);
+        let held: usize = shards.iter().map(Shard::memory).sum();
+        let stays = staying::<T>(setup.trip(&placement), words, share, held);
+        let placed = (placement, stays);
+        self.attempt = Some(Attempt::new(setup, joining, placed, shards, snapshots, most));
         if let (Some(attempt), mut node) = self.parts(port) {
             attempt.join(&mut node);
         }

@@ -5,19 +5,34 @@ use std::collections::{BTreeMap, VecDeque};
 use super::super::control::WorkerEpochStats;
 use crate::spec::Round;
 
+/// A round that is sampled here.
+#[derive(Debug)]
+pub(super) struct SampledRound {
+    pub round: Round,
+    /// Changes of C_k, if servers do not have them all.
+    pub delta: Vec<(u32, i32)>,
+    /// Statistics of the epoch, after its last round.
+    pub epoch_stats: Option<WorkerEpochStats>,
+}
+
 /// Rounds that are sampled here and not reported to the master yet.
 #[derive(Debug, Default)]
 pub(super) struct Reports {
-    /// Rounds in order; after an epoch's last round with the epoch's statistics.
-    sampled: VecDeque<(Round, Option<WorkerEpochStats>)>,
+    /// Rounds in order.
+    sampled: VecDeque<SampledRound>,
     /// Number of requests of each round that servers have not acknowledged.
     unacknowledged: BTreeMap<Round, usize>,
 }
 
 impl Reports {
     /// Adds a round that is sampled completely.
-    pub fn add(&mut self, round: Round, epoch_stats: Option<WorkerEpochStats>) {
-        self.sampled.push_back((round, epoch_stats));
+    pub fn add(
+        &mut self,
+        round: Round,
+        delta: Vec<(u32, i32)>,
+        epoch_stats: Option<WorkerEpochStats>,
+    ) {
+        self.sampled.push_back(SampledRound { round, delta, epoch_stats });
     }
 
     /// Adds to the number of requests that servers must acknowledge before the round is reported.
@@ -33,8 +48,8 @@ impl Reports {
     }
 
     /// Removes the first round if all its requests are acknowledged.
-    pub fn pop(&mut self) -> Option<(Round, Option<WorkerEpochStats>)> {
-        let (round, _) = self.sampled.front()?;
+    pub fn pop(&mut self) -> Option<SampledRound> {
+        let round = &self.sampled.front()?.round;
         if self.unacknowledged.get(round).is_some_and(|&left| left > 0) {
             return None;
         }

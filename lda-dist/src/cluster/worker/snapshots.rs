@@ -207,7 +207,7 @@ mod tests {
             worker.act(start(1), &mut port).unwrap();
             let round = Round { epoch: 1, number: 0, attempt: 1 };
             let delta = (0..20).map(|topic| (topic, 1200)).collect();
-            let begin = Control::Begin { round, needed, write: false, delta };
+            let begin = Control::Begin { round, needed, write: false, push: true, delta };
             let ended = worker.act(from_master(&begin), &mut port);
             (ended.map_err(|failed| failed.to_string()), cleaned(&worker))
         };

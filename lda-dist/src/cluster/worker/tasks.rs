@@ -4,9 +4,6 @@ use std::collections::VecDeque;
 
 use lda_core::counts::TopicIndex;
 
-use crate::config::Options;
-use crate::placement::Placement;
-use crate::plan::group;
 use crate::shard::Shard;
 use crate::spec::Round;
 
@@ -40,20 +37,18 @@ impl TaskQueue {
 
     /// Adds the partitions of a round. Shards alternate, so that one shard's tokens are sampled
     /// while the requests of another are in flight.
+    /// `partitions` returns those of a shard in its order.
     pub fn add_round<T: TopicIndex>(
         &mut self,
         round: Round,
-        options: &Options,
-        placement: &Placement,
         shards: &[Shard<T>],
+        partitions: impl Fn(&Shard<T>) -> Vec<u16>,
     ) {
         self.last = round;
         let mut by_position: Vec<(usize, PartitionTask)> = Vec::new();
         for (index, shard) in shards.iter().enumerate() {
-            let group = group(options, placement, shard.number(), round.number);
-            let with_words = group.filter(|&partition| !shard.tokens().words(partition).is_empty());
             let task = |partition| PartitionTask { round, shard: index, partition };
-            by_position.extend(with_words.map(task).enumerate());
+            by_position.extend(partitions(shard).into_iter().map(task).enumerate());
         }
         by_position.sort_by_key(|(position, _)| *position);
         self.tasks.extend(by_position.into_iter().map(|(_, task)| task));

@@ -16,6 +16,9 @@
 //! round are still in flight then. An epoch starts with nothing in flight, because sizes of C_d
 //! rows are measured then, from which the routes of words follow.
 
+mod flight;
+mod sampling;
+
 use std::collections::{BTreeMap, VecDeque};
 
 use lda_core::counts::TopicIndex;
@@ -27,16 +30,19 @@ use super::super::request_queue::RequestQueue;
 use super::super::{Failed, MASTER, Setup, Waited, outcome};
 use super::Node;
 use super::join::JoinQueue;
-use super::reports::Reports;
+use super::reports::{Reports, SampledRound};
 use super::snapshots::Snapshots;
 use super::tasks::{PartitionTask, TaskQueue};
-use crate::partition_sampler::RoundContext;
+use crate::held_rows::{HeldRows, RowsRequest};
 use crate::placement::Placement;
+use crate::plan::{group, rows_may_stay};
 use crate::request;
 use crate::shard::{AnswerError, Shard};
 use crate::spans::{Span, span};
 use crate::spec::Round;
-use crate::trip::{Sampled, Trip, TripRequest};
+use crate::trip::{Trip, TripRequest};
+use flight::{PartitionInFlight, Source};
+use sampling::turns;
 
 /// Purpose of a request to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,29 +50,32 @@ pub(super) enum RequestPurpose {
     Join(Round),
     Deltas(Round),
     Sizes(PartitionTask),
-    /// Rows of the slice at this position among the partition's.
-    Rows(PartitionTask, u16),
+    /// Rows: the reply to the request at this position.
+    Rows(PartitionTask, u32),
     Answer(PartitionTask),
 }
 
-/// A partition whose trip has started.
-#[derive(Debug)]
-struct PartitionInFlight {
-    task: PartitionTask,
-    trip: Trip<Frame>,
+/// Duties of a worker after a round.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AfterRound {
+    /// To write the topics.
+    pub write: bool,
+    /// To push all changes of rows.
+    pub push: bool,
 }
-
-/// Result of sampling a partition.
-type SampledTask = (PartitionTask, Result<Option<Sampled>, AnswerError>);
 
 /// State of one attempt. A restart drops it.
 #[derive(Debug)]
 pub(super) struct Attempt<T: TopicIndex> {
     placement: Placement,
+    /// For each partition, whether its [rows stay](crate::held_rows) here.
+    stays: Vec<bool>,
     shards: Vec<Shard<T>>,
     pub snapshots: Snapshots,
     /// The last epoch after which the master wants snapshots.
     writes_after: u32,
+    /// The last epoch after which servers must have all changes of rows.
+    pushes_after: u32,
     /// Requests to servers.
     pub requests: RequestQueue<RequestPurpose>,
     joins: JoinQueue,
@@ -83,33 +92,39 @@ pub(super) struct Attempt<T: TopicIndex> {
     /// Shards whose long documents are sampled before any partition.
     long_documents: VecDeque<usize>,
     /// Partitions in flight; those of a shard are in the order in which it samples them.
-    in_flight: VecDeque<PartitionInFlight>,
+    in_flight: VecDeque<PartitionInFlight<T>>,
+    /// Rows that stay here, by partition, while none of the shards samples them.
+    held: BTreeMap<u16, HeldRows<T>>,
     reports: Reports,
     /// Statistics of the current epoch so far.
     epoch_stats: WorkerEpochStats,
 }
 
 impl<T: TopicIndex> Attempt<T> {
-    /// Creates an attempt that continues from the topics of these shards; nothing is sent yet.
+    /// Creates an attempt that continues from the topics of these shards; nothing is sent yet. `placed` are
+    /// the placement of words, and for each partition whether its rows stay here.
     pub fn new(
         setup: &Setup,
         round: Round,
-        placement: Placement,
+        placed: (Placement, Vec<bool>),
         shards: Vec<Shard<T>>,
         snapshots: Snapshots,
         max_join_bytes: usize,
     ) -> Self {
+        let (placement, stays) = placed;
         let joins = JoinQueue::new(shards.len(), placement.num_slices() as u16, max_join_bytes);
         let mut reports = Reports::default();
-        reports.add(round, None);
+        reports.add(round, Vec::new(), None);
         // Requests that are not sent yet are not acknowledged either.
         reports.expect(round, joins.len());
         Self {
             totals: vec![0; setup.spec.topics() as usize],
             placement,
+            stays,
             shards,
             snapshots,
             writes_after: 0,
+            pushes_after: 0,
             requests: RequestQueue::default(),
             joins,
             round,
@@ -118,6 +133,7 @@ impl<T: TopicIndex> Attempt<T> {
             tasks: TaskQueue::new(round),
             long_documents: VecDeque::new(),
             in_flight: VecDeque::new(),
+            held: BTreeMap::new(),
             reports,
             epoch_stats: WorkerEpochStats::default(),
         }
@@ -153,16 +169,19 @@ impl<T: TopicIndex> Attempt<T> {
         self.epoch_stats.waited.add(waited);
     }
 
-    /// The master allows a round to start, after which the topics are written if it `writes`.
+    /// The master allows a round to start.
     pub fn begin(
         &mut self,
         round: Round,
-        writes: bool,
+        after: AfterRound,
         delta: Vec<(u32, i32)>,
         node: &mut Node<'_, T>,
     ) -> Result<(), Failed> {
-        if writes {
+        if after.write {
             self.writes_after = round.epoch;
+        }
+        if after.push {
+            self.pushes_after = round.epoch;
         }
         self.may_begin.insert(round, delta);
         self.advance(node)
@@ -192,12 +211,18 @@ impl<T: TopicIndex> Attempt<T> {
             }
             if self.sampling.is_some() && self.is_sampled() {
                 self.sampling = None;
+                if self.round.is_last(node.setup.options.rounds)
+                    && self.pushes_after == self.round.epoch
+                {
+                    self.push_held_rows(node);
+                }
+                let delta = self.round_delta(node.setup)?;
                 let epoch_stats = self.take_epoch_stats(node);
                 let epoch = self.round.epoch;
                 if epoch_stats.is_some() && self.writes_after == epoch {
                     self.snapshots.write(epoch, &self.shards, node);
                 }
-                self.reports.add(self.round, epoch_stats);
+                self.reports.add(self.round, delta, epoch_stats);
             }
             if self.sampling.is_some() || !self.start_next_round(node)? {
                 break;
@@ -218,9 +243,38 @@ impl<T: TopicIndex> Attempt<T> {
         let next = self.tasks.last().next(setup.options.rounds);
         let may_begin = next.epoch == self.round.epoch && self.may_begin.contains_key(&next);
         if may_begin {
-            self.tasks.add_round(next, &setup.options, &self.placement, &self.shards);
+            self.queue_round(next, setup);
         }
         may_begin
+    }
+
+    /// Queues the partitions of a round. Those whose rows stay are queued for shards without their words
+    /// too, as it may be their turn to push.
+    fn queue_round(&mut self, round: Round, setup: &Setup) {
+        let Self { tasks, placement, stays, shards, .. } = self;
+        tasks.add_round(round, shards, |shard| {
+            let group = group(&setup.options, placement, shard.number(), round.number);
+            let has_words = |partition| !shard.words(partition).is_empty();
+            group.filter(|&it| stays[usize::from(it)] || has_words(it)).collect()
+        });
+    }
+
+    /// Changes of C_k in this round by all shards, if servers do not have them all at its end.
+    fn round_delta(&self, setup: &Setup) -> Result<Vec<(u32, i32)>, Failed> {
+        if !rows_may_stay(&setup.options) {
+            return Ok(Vec::new());
+        }
+        let mut by_topic = vec![0i64; self.totals.len()];
+        for shard in &self.shards {
+            let changes = shard.round_changes();
+            by_topic.iter_mut().zip(changes).for_each(|(all, by)| *all += i64::from(by));
+        }
+        let changed = (0..).zip(by_topic).filter(|(_, by)| *by != 0);
+        let delta = changed.map(|(topic, by)| i32::try_from(by).map(|by| (topic, by)));
+        delta.collect::<Result<_, _>>().map_err(|_| Failed::Message {
+            peer: MASTER,
+            what: "a round in which a topic gains or loses 2^31 tokens".to_owned(),
+        })
     }
 
     /// Starts to sample the next round; returns false if it may not start yet.
@@ -246,7 +300,7 @@ impl<T: TopicIndex> Attempt<T> {
             shard.begin_round(&self.totals, options.sync())?;
         }
         if self.tasks.last() < round {
-            self.tasks.add_round(round, options, &self.placement, &self.shards);
+            self.queue_round(round, node.setup);
         }
         (0..self.shards.len()).for_each(|shard| self.push_next(shard, node));
         Ok(true)
@@ -254,11 +308,11 @@ impl<T: TopicIndex> Attempt<T> {
 
     /// Reports rounds to the master that servers have acknowledged, in order.
     fn report_done(&mut self, node: &mut Node<'_, T>) {
-        while let Some((round, epoch_stats)) = self.reports.pop() {
+        while let Some(SampledRound { round, delta, epoch_stats }) = self.reports.pop() {
             self.snapshots.note_written(node.storage);
             let kept = self.snapshots.kept();
             let writing = node.storage.is_busy();
-            let done = Control::RoundDone { round, kept, writing, epoch_stats };
+            let done = Control::RoundDone { round, kept, writing, delta, epoch_stats };
             node.link.send(&done, node.setup, node.port);
         }
     }
@@ -293,24 +347,53 @@ impl<T: TopicIndex> Attempt<T> {
         self.snapshots.kept()
     }
 
-    /// Bytes held by the shards.
+    /// Bytes held by the shards, and by rows that stay here.
     pub fn memory(&self) -> u64 {
-        self.shards.iter().map(Shard::memory).sum::<usize>() as u64
+        let shards: usize = self.shards.iter().map(Shard::memory).sum();
+        let in_flight = self.in_flight.iter().filter_map(|flight| match &flight.source {
+            Source::Held(rows) => Some(rows.memory()),
+            _ => None,
+        });
+        (shards + self.held.values().map(HeldRows::memory).chain(in_flight).sum::<usize>()) as u64
     }
 
-    /// Starts the trip of a partition.
+    /// Starts a partition: requests its rows, if they are not here.
     fn start_partition(&mut self, task: PartitionTask, node: &mut Node<'_, T>) {
+        if self.stays[usize::from(task.partition)] {
+            return self.start_visit(task, node);
+        }
         let shard = &self.shards[task.shard];
         let mut trip = Trip::new(shard.number(), task.partition, task.round);
         let request = trip.start(node.setup.trip(&self.placement), shard);
-        self.in_flight.push_back(PartitionInFlight { task, trip });
+        self.in_flight.push_back(PartitionInFlight { task, source: Source::Trip(trip) });
         match request {
             Some(sizes) => self.send(&sizes, RequestPurpose::Sizes(task), node),
             None => self.pull(task, node),
         }
     }
 
-    fn flight(&mut self, task: PartitionTask) -> Option<&mut PartitionInFlight> {
+    /// Starts a partition whose rows stay here after this shard has sampled it, or came from the shard
+    /// before.
+    fn start_visit(&mut self, task: PartitionTask, node: &mut Node<'_, T>) {
+        if let Some(rows) = self.held.remove(&task.partition) {
+            self.in_flight.push_back(PartitionInFlight { task, source: Source::Held(rows) });
+            return;
+        }
+        if self.shards[task.shard].words(task.partition).is_empty() {
+            return;
+        }
+        let cx = node.setup.trip(&self.placement);
+        let turns = turns(task, &node.setup.options, &self.shards);
+        let turns: Vec<&Shard<T>> = turns.into_iter().map(|index| &self.shards[index]).collect();
+        let request = RowsRequest::new(cx, task.partition, &turns);
+        let requests = request.requests(cx, task.round);
+        self.in_flight.push_back(PartitionInFlight { task, source: Source::Requested(request) });
+        for (position, request) in (0..).zip(requests) {
+            self.send(&request, RequestPurpose::Rows(task, position), node);
+        }
+    }
+
+    fn flight(&mut self, task: PartitionTask) -> Option<&mut PartitionInFlight<T>> {
         self.in_flight.iter_mut().find(|flight| flight.task == task)
     }
 
@@ -318,8 +401,9 @@ impl<T: TopicIndex> Attempt<T> {
     /// the shard's first.
     fn pull(&mut self, task: PartitionTask, node: &mut Node<'_, T>) {
         let Self { placement, in_flight, .. } = self;
-        let Some(flight) = in_flight.iter_mut().find(|flight| flight.task == task) else { return };
-        for (position, request) in (0..).zip(flight.trip.pull(node.setup.trip(placement))) {
+        let flight = in_flight.iter_mut().find(|flight| flight.task == task);
+        let Some(trip) = flight.and_then(PartitionInFlight::trip) else { return };
+        for (position, request) in (0..).zip(trip.pull(node.setup.trip(placement))) {
             self.send(&request, RequestPurpose::Rows(task, position), node);
         }
         self.push_next(task.shard, node);
@@ -330,12 +414,10 @@ impl<T: TopicIndex> Attempt<T> {
         let Self { placement, shards, in_flight, round, .. } = self;
         let first = in_flight.iter_mut().find(|flight| flight.task.shard == shard);
         let Some(flight) = first.filter(|flight| flight.task.round == *round) else { return };
-        if !flight.trip.awaits_push() {
-            return;
-        }
         let task = flight.task;
-        let request = flight.trip.push(node.setup.trip(placement), &shards[shard]);
-        let planned: usize = in_flight.iter().map(|flight| flight.trip.memory()).sum();
+        let Some(trip) = flight.trip().filter(|trip| trip.awaits_push()) else { return };
+        let request = trip.push(node.setup.trip(placement), &shards[shard]);
+        let planned: usize = in_flight.iter().map(PartitionInFlight::planned).sum();
         *node.planned = planned.max(*node.planned);
         if let Some(request) = request {
             self.send(&request, RequestPurpose::Answer(task), node);
@@ -401,98 +483,29 @@ impl<T: TopicIndex> Attempt<T> {
                 bytes.count_reply(request::Kind::Sizes, len);
                 let Self { placement, shards, in_flight, .. } = self;
                 let flight = in_flight.iter_mut().find(|flight| flight.task == task);
-                let Some(flight) = flight else { return Ok(()) };
+                let Some(trip) = flight.and_then(PartitionInFlight::trip) else { return Ok(()) };
                 let (run, shard) = (node.setup.trip(placement), &shards[task.shard]);
                 let failed = |error: AnswerError| Failed::Message {
                     peer: request.peer,
                     what: error.to_string(),
                 };
-                flight.trip.accept_sizes(run, shard, &reply).map_err(failed)?;
+                trip.accept_sizes(run, shard, &reply).map_err(failed)?;
                 self.pull(task, node);
             }
             RequestPurpose::Rows(task, position) => {
                 bytes.count_reply(request::Kind::Pull, len);
                 if let Some(flight) = self.flight(task) {
-                    flight.trip.accept_rows(usize::from(position), reply);
+                    flight.source.accept_rows(position as usize, reply);
                 }
             }
             RequestPurpose::Answer(task) => {
                 bytes.count_reply(request::Kind::Push, len);
-                if let Some(flight) = self.flight(task) {
-                    flight.trip.accept_answer(reply);
+                if let Some(trip) = self.flight(task).and_then(PartitionInFlight::trip) {
+                    trip.accept_answer(reply);
                 }
                 self.finish_partition(task, node)?;
             }
         }
         Ok(())
-    }
-
-    /// Samples the long documents of shards, or partitions whose rows are there, of different shards and as
-    /// many as there are threads; returns whether there were any. Requests that wait should be sent before
-    /// this is called.
-    pub fn work(&mut self, node: &mut Node<'_, T>) -> Result<bool, Failed> {
-        if !self.long_documents.is_empty() {
-            self.sample_long_documents(node);
-            if self.long_documents.is_empty() {
-                self.advance(node)?;
-            }
-            return Ok(true);
-        }
-        let sampled = self.sample_ready(node);
-        let any = !sampled.is_empty();
-        for (task, sampled) in sampled {
-            for request in sampled?.into_iter().flat_map(|sampled| sampled.deltas) {
-                self.send(&request, RequestPurpose::Deltas(task.round), node);
-                self.reports.expect(task.round, 1);
-            }
-            self.finish_partition(task, node)?;
-        }
-        Ok(any)
-    }
-
-    /// WarpLDA's pass over the long documents of the next shards.
-    fn sample_long_documents(&mut self, node: &mut Node<'_, T>) {
-        let Setup { spec, options, .. } = node.setup;
-        let (round, totals, passes) = (self.round, &self.totals[..], options.passes);
-        let context = RoundContext { spec, round, totals, passes };
-        let most = node.samplers.threads().min(self.long_documents.len());
-        let next: Vec<usize> = self.long_documents.drain(..most).collect();
-        let shards = self.shards.iter_mut().enumerate();
-        let jobs =
-            shards.filter(|(index, _)| next.contains(index)).map(|(_, shard)| shard).collect();
-        let sample =
-            |shard: &mut Shard<T>, sampler: &mut _| shard.sample_documents(sampler, &context);
-        node.samplers.each(jobs, sample);
-    }
-
-    /// Samples the partitions that were started first, of those whose rows are there: at most one of a shard
-    /// and one per thread.
-    fn sample_ready(&mut self, node: &mut Node<'_, T>) -> Vec<SampledTask> {
-        let Setup { spec, options, .. } = node.setup;
-        let Self { placement, shards, in_flight, round, totals, .. } = self;
-        let context = RoundContext { spec, round: *round, totals, passes: options.passes };
-        let run = node.setup.trip(placement);
-        let mut shards: Vec<Option<&mut Shard<T>>> = shards.iter_mut().map(Some).collect();
-        let ready = in_flight.iter_mut().filter(|flight| flight.trip.is_ready());
-        let jobs = ready.filter_map(|flight| Some((shards[flight.task.shard].take()?, flight)));
-        let jobs = jobs.take(node.samplers.threads()).collect();
-        node.samplers.each(jobs, |(shard, flight), sampler| {
-            (flight.task, flight.trip.sample(run, shard, sampler, &context))
-        })
-    }
-
-    /// Ends the trip of a partition if it is done; then the shard's next partition may push.
-    fn finish_partition(
-        &mut self,
-        task: PartitionTask,
-        node: &mut Node<'_, T>,
-    ) -> Result<(), Failed> {
-        let is_done = |flight: &PartitionInFlight| flight.task == task && flight.trip.is_done();
-        let Some(index) = self.in_flight.iter().position(is_done) else { return Ok(()) };
-        let Some(flight) = self.in_flight.remove(index) else { return Ok(()) };
-        let run = node.setup.trip(&self.placement);
-        flight.trip.finish(run, &mut self.shards[task.shard])?;
-        self.push_next(task.shard, node);
-        self.advance(node)
     }
 }

@@ -1,0 +1,439 @@
+//! Rows of a partition that stay at a worker while its shards sample it one after another.
+//!
+//! If all rows are pulled and no two shards sample a partition at the same time, then the shards take turns:
+//! [`next_turn_of`](crate::plan::next_turn_of) says which is next. While that is a shard of the same worker, the
+//! rows need not travel: the worker [requests](RowsRequest) the rows of all words that its shards have,
+//! samples one shard after another with them, and pushes the changes of all together, when another worker
+//! is next, and at the end of an epoch after which servers evaluate the rows or the run ends. So t shards of
+//! a worker move the bytes of one, and rows are decoded and encoded once per t rounds. Each shard draws what
+//! it would draw from rows that were pulled for it.
+//!
+//! Requests are those of a [trip](crate::trip): a word's row is pulled, and its delta is pushed, on behalf
+//! of the first shard that has the word.
+//!
+//! Memory: the rows as [`Rows`], and encoded as servers have them.
+
+use std::ops::Range;
+
+use lda_core::counts::{Density, Rows, TopicIndex};
+use lda_transport::Frame;
+
+use crate::partition_sampler::{PartitionSampler, RoundContext};
+use crate::placement::WordStats;
+use crate::plan::rows_may_stay;
+use crate::request::{Kind, put_routes};
+use crate::route::Route;
+use crate::shard::{AnswerError, Shard};
+use crate::spec::Round;
+use crate::trip::{TripContext, TripRequest};
+use crate::wire::{Lists, RowCode};
+
+/// Rows that are requested on behalf of one shard.
+#[derive(Debug)]
+struct Part {
+    /// Number of the shard.
+    shard: u16,
+    /// One bit for each of the shard's words of the partition: whether its row is requested here.
+    bits: Vec<u8>,
+    /// Row of each requested word.
+    rows: Vec<u32>,
+    /// The rows as servers have them, encoded: one frame for each slice of the partition. `None` while a
+    /// slice is awaited.
+    slices: Vec<Option<Frame>>,
+}
+
+/// Request for the rows of a partition that some shards have.
+#[derive(Debug)]
+pub(crate) struct RowsRequest {
+    partition: u16,
+    words: Vec<u32>,
+    parts: Vec<Part>,
+}
+
+/// Rows of a partition at a worker, with the changes of its shards.
+#[derive(Debug)]
+pub(crate) struct HeldRows<T> {
+    partition: u16,
+    /// Words that have a row here, ascending.
+    words: Vec<u32>,
+    rows: Rows<T>,
+    parts: Vec<Part>,
+    /// Whether servers lack changes.
+    is_ahead: bool,
+}
+
+impl RowsRequest {
+    /// A request for the rows of all words of these shards.
+    pub fn new<T: TopicIndex>(cx: TripContext<'_>, partition: u16, shards: &[&Shard<T>]) -> Self {
+        let of_shard = |(at, shard): (usize, &&Shard<T>)| {
+            shard.words(partition).iter().map(|&word| (word, at)).collect::<Vec<_>>()
+        };
+        let mut owners: Vec<(u32, usize)> = shards.iter().enumerate().flat_map(of_shard).collect();
+        owners.sort_unstable();
+        owners.dedup_by_key(|owner| owner.0);
+        let slices = cx.placement.slices(partition.into()).len();
+        let part = |(at, shard): (usize, &&Shard<T>)| {
+            let (mut row, mut rows, mut routes) = (0, Vec::new(), Vec::new());
+            for &word in shard.words(partition) {
+                while owners[row].0 < word {
+                    row += 1;
+                }
+                let is_own = owners[row].1 == at;
+                routes.push(if is_own { Route::Pull } else { Route::Push });
+                rows.extend(is_own.then_some(row as u32));
+            }
+            let mut bits = Vec::new();
+            put_routes(&routes, &mut bits);
+            Part { shard: shard.number(), bits, rows, slices: vec![None; slices] }
+        };
+        let parts = shards.iter().enumerate().map(part).filter(|part| !part.rows.is_empty());
+        let parts = parts.collect();
+        Self { partition, words: owners.into_iter().map(|owner| owner.0).collect(), parts }
+    }
+
+    /// The requests, in the order of the positions that [`accept`](Self::accept) takes.
+    pub fn requests(&self, cx: TripContext<'_>, round: Round) -> Vec<TripRequest> {
+        let mut requests = Vec::new();
+        for part in &self.parts {
+            for slice in cx.slices(self.partition) {
+                let body = part.bits.clone();
+                requests.push(TripRequest::new(Kind::Pull, part.shard, slice, round, body));
+            }
+        }
+        requests
+    }
+
+    /// Accepts the reply to a request.
+    pub fn accept(&mut self, position: usize, rows: Frame) {
+        let slices = self.parts.iter_mut().flat_map(|part| &mut part.slices);
+        if let Some(slice) = slices.into_iter().nth(position) {
+            *slice = Some(rows);
+        }
+    }
+
+    /// Returns whether all replies are there.
+    pub fn is_complete(&self) -> bool {
+        self.parts.iter().all(|part| part.slices.iter().all(Option::is_some))
+    }
+
+    /// The rows, once the request is [complete](Self::is_complete). The request is spent. `shards` are those
+    /// for which it was made; since then none has sampled the partition.
+    ///
+    /// # Errors
+    /// [`AnswerError`] if a reply is malformed, or its rows count fewer tokens than the shards have.
+    pub fn finish<T: TopicIndex>(
+        &mut self,
+        cx: TripContext<'_>,
+        shards: &[&Shard<T>],
+    ) -> Result<HeldRows<T>, AnswerError> {
+        let partition = self.partition;
+        let (words, parts) = (std::mem::take(&mut self.words), std::mem::take(&mut self.parts));
+        let (mut lists, mut tokens) = (Lists::<u32>::default(), vec![0; words.len()]);
+        for part in &parts {
+            part.each_row(cx, partition, &mut lists, |row, list| {
+                tokens[row as usize] = list.iter().map(|entry| u64::from(entry.1)).sum();
+            })?;
+        }
+        let topics = cx.spec.topics() as usize;
+        let mut rows = Rows::new(topics, tokens.into_iter(), Density::Auto)?;
+        for part in &parts {
+            part.each_row(cx, partition, &mut lists, |row, list| {
+                rows.write(row as usize, list.iter().copied());
+            })?;
+        }
+        check_tokens(partition, &words, &rows, shards)?;
+        Ok(HeldRows { partition, words, rows, parts, is_ahead: false })
+    }
+}
+
+/// Checks that each row counts the tokens that all the shards have of its word.
+fn check_tokens<T: TopicIndex>(
+    partition: u16,
+    words: &[u32],
+    rows: &Rows<T>,
+    shards: &[&Shard<T>],
+) -> Result<(), AnswerError> {
+    let mut left = vec![0; rows.topics()];
+    let mut shards: Vec<_> =
+        shards.iter().map(|shard| shard.word_topics(partition).peekable()).collect();
+    for (row, &word) in words.iter().enumerate() {
+        rows.for_each(row, |topic, count| left[topic as usize] = count);
+        for shard in &mut shards {
+            let Some((_, topics)) = shard.next_if(|next| next.0 == word) else { continue };
+            for topic in topics {
+                let left = &mut left[topic.get() as usize];
+                *left = u32::checked_sub(*left, 1).ok_or(AnswerError::Row { word })?;
+            }
+        }
+        rows.for_each(row, |topic, _| left[topic as usize] = 0);
+    }
+    Ok(())
+}
+
+impl Part {
+    /// Calls `f(row, list)` with each requested row as servers have it, topics ascending. `lists` is scratch
+    /// memory.
+    fn each_row(
+        &self,
+        cx: TripContext<'_>,
+        partition: u16,
+        lists: &mut Lists<u32>,
+        mut f: impl FnMut(u32, &[(u32, u32)]),
+    ) -> Result<(), AnswerError> {
+        let frames = self.slices.iter().map(|slice| slice.as_deref().unwrap_or_default());
+        let topics = cx.slices(partition).map(|slice| cx.topics(slice));
+        let mut slices: Vec<(Range<u32>, &[u8])> = topics.zip(frames).collect();
+        for &row in &self.rows {
+            lists.clear();
+            for (at, (topics, bytes)) in slices.iter_mut().enumerate() {
+                let code = RowCode::new(topics.end - topics.start);
+                if at == 0 {
+                    lists.read(code, bytes)?;
+                } else {
+                    lists.read_more(code, topics.start, bytes)?;
+                }
+            }
+            f(row, lists.last_mut());
+        }
+        match slices.iter().map(|(_, bytes)| bytes.len()).sum() {
+            0 => Ok(()),
+            bytes => Err(AnswerError::Rest { bytes }),
+        }
+    }
+}
+
+impl<T: TopicIndex> HeldRows<T> {
+    /// Samples the tokens of one of the shards for which the rows were requested.
+    pub fn sample(
+        &mut self,
+        shard: &mut Shard<T>,
+        sampler: &mut PartitionSampler<T>,
+        round: &RoundContext<'_>,
+    ) {
+        self.is_ahead = true;
+        shard.sample_held(sampler, round, self.partition, &self.words, &mut self.rows);
+    }
+
+    /// Whether servers lack changes of these rows.
+    pub fn is_ahead(&self) -> bool {
+        self.is_ahead
+    }
+
+    /// Requests that push all changes since the rows were pulled or pushed. Afterwards servers have these
+    /// rows. If the rows do not `stay`, this must be the last use.
+    pub fn push(&mut self, cx: TripContext<'_>, round: Round, stay: bool) -> Vec<TripRequest> {
+        let Self { partition, rows, parts, is_ahead, .. } = self;
+        *is_ahead = false;
+        let slices: Vec<(u16, Range<u32>)> =
+            cx.slices(*partition).map(|slice| (slice, cx.topics(slice))).collect();
+        let (mut lists, mut requests) = (Lists::default(), Vec::new());
+        let (mut now, mut delta) = (Vec::new(), Vec::new());
+        let (mut scratch, mut scratch_delta) = (Vec::new(), Vec::new());
+        for part in parts {
+            let mut bodies = vec![part.bits.clone(); slices.len()];
+            let mut after = vec![Vec::new(); slices.len()];
+            let each = |row: u32, before: &[(u32, u32)]| {
+                now.clear();
+                rows.for_each(row as usize, |topic, count| now.push((topic, count)));
+                now.sort_unstable_by_key(|entry| entry.0);
+                difference(before, &now, &mut delta);
+                for (((_, topics), body), after) in slices.iter().zip(&mut bodies).zip(&mut after) {
+                    RowCode::encode_part(&delta, topics, &mut scratch_delta, body);
+                    if stay {
+                        RowCode::encode_part(&now, topics, &mut scratch, after);
+                    }
+                }
+            };
+            part.each_row(cx, *partition, &mut lists, each).expect("rows that were read before");
+            part.slices = after.into_iter().map(|after| Some(Frame::from(after))).collect();
+            for ((slice, _), body) in slices.iter().zip(bodies) {
+                requests.push(TripRequest::new(Kind::PushDeltas, part.shard, *slice, round, body));
+            }
+        }
+        requests
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        let of_part = |part: &Part| {
+            let encoded: usize = part.slices.iter().flatten().map(|slice| slice.len()).sum();
+            part.bits.capacity() + 4 * part.rows.capacity() + encoded
+        };
+        let parts: usize = self.parts.iter().map(of_part).sum();
+        parts + 4 * self.words.capacity() + self.rows.memory() as usize
+    }
+}
+
+/// Writes to `delta` the changes that make `after` of `before`; all have their topics ascending.
+fn difference(before: &[(u32, u32)], after: &[(u32, u32)], delta: &mut Vec<(u32, i32)>) {
+    delta.clear();
+    let mut push = |topic, old: u32, new: u32| {
+        let by = i64::from(new) - i64::from(old);
+        if by != 0 {
+            delta.push((topic, by.try_into().expect("no word here has 2^31 tokens")));
+        }
+    };
+    let mut before = before.iter().copied().peekable();
+    for &(topic, new) in after {
+        while let Some((gone, old)) = before.next_if(|entry| entry.0 < topic) {
+            push(gone, old, 0);
+        }
+        let old = before.next_if(|entry| entry.0 == topic).map_or(0, |entry| entry.1);
+        push(topic, old, new);
+    }
+    before.for_each(|(gone, old)| push(gone, old, 0));
+}
+
+/// Returns for each partition whether its rows may stay at a worker that has `share` of the shards: those of
+/// the first partitions, as long as the rows at a worker take about `most` bytes.
+pub(crate) fn staying<T: TopicIndex>(
+    cx: TripContext<'_>,
+    words: &WordStats,
+    share: f64,
+    most: usize,
+) -> Vec<bool> {
+    let mut left = most as f64;
+    let stays = |partition| {
+        let tokens = || cx.placement.words(partition).map(|word| words.tokens()[word as usize]);
+        let bytes = Rows::<T>::bytes(cx.spec.topics() as usize, tokens(), Density::Auto);
+        left -= share * bytes as f64;
+        // Rows of one partition have a limit, and deltas fit 31 bits.
+        let fit = bytes < 1 << 35 && tokens().all(|tokens| tokens < 1 << 31);
+        rows_may_stay(cx.options) && left >= 0.0 && fit
+    };
+    (0..cx.placement.num_partitions() as u32).map(stays).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use lda_core::Corpus;
+
+    use super::*;
+    use crate::config::{Hybrid, Options, Routing};
+    use crate::placement::{Partitioner, Placement};
+    use crate::shard::ShardDocuments;
+    use crate::spec::ModelSpec;
+    use crate::wire::WireError;
+
+    const TOPICS: u32 = 6;
+
+    /// Two shards: the first has words 0 and 1, the second words 1 and 2.
+    struct World {
+        spec: ModelSpec,
+        options: Options,
+        placement: Placement,
+        shards: Vec<Shard<u16>>,
+    }
+
+    fn world() -> World {
+        let corpus = Corpus::from_tokens([vec![0, 0, 1, 1, 1], vec![1, 1, 2, 2, 2]]).unwrap();
+        let spec = ModelSpec::new(TOPICS, 3, 0.1.into(), 0.01, 4).unwrap();
+        let placement = Placement::new(Partitioner::Range, &[1; 3], 1, 1).unwrap();
+        let shard = |number: u16| {
+            let range = usize::from(number)..usize::from(number) + 1;
+            let documents = ShardDocuments { corpus: &corpus, range, first: number.into() };
+            Shard::new(&spec, Hybrid::default(), &placement, number, documents).unwrap()
+        };
+        let shards = vec![shard(0), shard(1)];
+        let options = Options { shards: 2, routing: Routing::Pull, ..Options::default() };
+        World { spec, options, placement, shards }
+    }
+
+    impl World {
+        fn cx(&self) -> TripContext<'_> {
+            let Self { spec, options, placement, .. } = self;
+            TripContext { spec, options, placement }
+        }
+
+        /// Counts of a word's tokens in both shards.
+        fn row(&self, word: u32) -> Vec<(u32, u32)> {
+            let mut counts = [0; TOPICS as usize];
+            for (_, topics) in
+                self.shards.iter().flat_map(|it| it.word_topics(0)).filter(|it| it.0 == word)
+            {
+                topics.iter().for_each(|&topic| counts[usize::from(topic)] += 1);
+            }
+            (0..).zip(counts).filter(|entry| entry.1 > 0).collect()
+        }
+
+        /// The rows after replies of these encoded rows, to the requests of both shards.
+        fn held(&self, replies: [Vec<u8>; 2]) -> Result<HeldRows<u16>, AnswerError> {
+            let shards: Vec<&Shard<u16>> = self.shards.iter().collect();
+            let mut request = RowsRequest::new(self.cx(), 0, &shards);
+            let round = Round { epoch: 1, number: 0, attempt: 1 };
+            assert_eq!(request.requests(self.cx(), round).len(), 2);
+            // Word 1 is requested for the first shard only.
+            let rows: Vec<&[u32]> = request.parts.iter().map(|part| &part.rows[..]).collect();
+            assert_eq!(rows, [&[0, 1][..], &[2]]);
+            for (position, reply) in replies.into_iter().enumerate().rev() {
+                assert!(!request.is_complete());
+                request.accept(position, reply.into());
+            }
+            assert!(request.is_complete());
+            request.finish(self.cx(), &shards)
+        }
+    }
+
+    fn encode(rows: &[Vec<(u32, u32)>]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        rows.iter().for_each(|row| RowCode::new(TOPICS).encode(row, &mut bytes));
+        bytes
+    }
+
+    #[test]
+    fn rows_are_those_of_the_replies() {
+        let world = world();
+        let rows = [0, 1, 2].map(|word| world.row(word));
+        let held = world.held([encode(&rows[..2]), encode(&rows[2..])]).unwrap();
+        for (at, expected) in rows.iter().enumerate() {
+            let mut row = Vec::new();
+            held.rows.for_each(at, |topic, count| row.push((topic, count)));
+            assert_eq!(&row, expected);
+        }
+        assert_eq!((held.words, held.is_ahead), (vec![0, 1, 2], false));
+    }
+
+    #[test]
+    fn rows_that_do_not_fit_the_shards_are_refused() {
+        let world = world();
+        let rows = [0, 1, 2].map(|word| world.row(word));
+        let refused = |first: Vec<u8>, second: Vec<u8>| world.held([first, second]).unwrap_err();
+        let (first, second) = (encode(&rows[..2]), encode(&rows[2..]));
+        // Enough for each of the shards, but not for both.
+        let mut fewer = rows[1].clone();
+        fewer[0].1 -= 1;
+        fewer.retain(|entry| entry.1 > 0);
+        let short = encode(&[rows[0].clone(), fewer]);
+        assert_eq!(refused(short, second.clone()), AnswerError::Row { word: 1 });
+        let truncated = first[..first.len() - 1].to_vec();
+        assert_eq!(refused(truncated, second.clone()), WireError::Truncated.into());
+        let more = [second, vec![0]].concat();
+        assert_eq!(refused(first, more), AnswerError::Rest { bytes: 1 });
+    }
+
+    #[test]
+    fn deltas_are_the_differences_of_rows() {
+        let mut delta = Vec::new();
+        difference(&[(0, 3), (2, 1), (5, 4)], &[(0, 3), (1, 2), (5, 1), (7, 9)], &mut delta);
+        assert_eq!(delta, [(1, 2), (2, -1), (5, -3), (7, 9)]);
+        difference(&[(1, 1), (4, 2)], &[], &mut delta);
+        assert_eq!(delta, [(1, -1), (4, -2)]);
+    }
+
+    #[test]
+    fn rows_stay_as_long_as_they_take_less_than_the_limit() {
+        let World { spec, placement, .. } = world();
+        let words = WordStats::new(vec![2, 5, 3], vec![1, 2, 1]).unwrap();
+        let bytes = Rows::<u16>::bytes(6, [2, 5, 3].into_iter(), Density::Auto) as usize;
+        for (routing, share, most, stay) in [
+            (Routing::Pull, 1.0, bytes, true),
+            (Routing::Pull, 1.0, bytes - 1, false),
+            (Routing::Pull, 0.5, bytes / 2 + 1, true),
+            (Routing::Cheapest, 1.0, bytes, false),
+        ] {
+            let options = Options { routing, ..Options::default() };
+            let cx = TripContext { spec: &spec, options: &options, placement: &placement };
+            assert_eq!(staying::<u16>(cx, &words, share, most), [stay], "{routing:?}, {most}");
+        }
+    }
+}
