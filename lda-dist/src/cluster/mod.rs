@@ -65,6 +65,7 @@
 //! |---|---|
 //! | requests of a worker during the joining | 16 MiB, and a partition of a shard: it sends more as servers acknowledge |
 //! | and while it samples | n pushes, as a partition starts when another ends; n deltas to each server, which processes requests in order |
+//! | and after an epoch, of rows that stay | the deltas of n + t partitions |
 //! | of these, in flight | 256 MiB, or one ([`in_flight`](lda_transport::rpc::Config::in_flight)) |
 //! | replies to it | n (R + answer) |
 //! | a push and its answer | about 2 R, as [pushed words](crate::route) cost less than their rows there and back: 0.6 R in tests with skew; if [all are pushed](crate::config::Routing::Push), the rows of C_d of the shard |

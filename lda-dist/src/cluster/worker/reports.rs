@@ -47,6 +47,11 @@ impl Reports {
         }
     }
 
+    /// Number of requests of a round that servers must still acknowledge.
+    pub fn unacknowledged(&self, round: Round) -> usize {
+        self.unacknowledged.get(&round).copied().unwrap_or(0)
+    }
+
     /// Removes the first round if all its requests are acknowledged.
     pub fn pop(&mut self) -> Option<SampledRound> {
         let round = &self.sampled.front()?.round;

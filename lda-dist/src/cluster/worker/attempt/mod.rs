@@ -95,6 +95,8 @@ pub(super) struct Attempt<T: TopicIndex> {
     in_flight: VecDeque<PartitionInFlight<T>>,
     /// Rows that stay here, by partition, while none of the shards samples them.
     held: BTreeMap<u16, HeldRows<T>>,
+    /// Partitions of which servers must have all changes before the next epoch.
+    to_push: VecDeque<u16>,
     reports: Reports,
     /// Statistics of the current epoch so far.
     epoch_stats: WorkerEpochStats,
@@ -134,6 +136,7 @@ impl<T: TopicIndex> Attempt<T> {
             long_documents: VecDeque::new(),
             in_flight: VecDeque::new(),
             held: BTreeMap::new(),
+            to_push: VecDeque::new(),
             reports,
             epoch_stats: WorkerEpochStats::default(),
         }
@@ -211,9 +214,8 @@ impl<T: TopicIndex> Attempt<T> {
             }
             if self.sampling.is_some() && self.is_sampled() {
                 self.sampling = None;
-                if self.round.is_last(node.setup.options.rounds)
-                    && self.pushes_after == self.round.epoch
-                {
+                let is_last = self.round.is_last(node.setup.options.rounds);
+                if is_last && self.pushes_after == self.round.epoch {
                     self.push_held_rows(node);
                 }
                 let delta = self.round_delta(node.setup)?;
@@ -224,7 +226,8 @@ impl<T: TopicIndex> Attempt<T> {
                 }
                 self.reports.add(self.round, delta, epoch_stats);
             }
-            if self.sampling.is_some() || !self.start_next_round(node)? {
+            let is_busy = self.sampling.is_some() || !self.to_push.is_empty();
+            if is_busy || !self.start_next_round(node)? {
                 break;
             }
         }
@@ -474,10 +477,19 @@ impl<T: TopicIndex> Attempt<T> {
     ) -> Result<(), Failed> {
         let (bytes, len) = (&mut self.epoch_stats.bytes, reply.len() as u64);
         match purpose {
-            RequestPurpose::Join(round) | RequestPurpose::Deltas(round) => {
+            RequestPurpose::Join(round) => {
                 self.reports.acknowledge(round);
                 self.join(node);
                 self.report_done(node);
+            }
+            RequestPurpose::Deltas(round) => {
+                self.reports.acknowledge(round);
+                if self.to_push.is_empty() {
+                    self.report_done(node);
+                } else {
+                    self.push_more(node);
+                    self.advance(node)?;
+                }
             }
             RequestPurpose::Sizes(task) => {
                 bytes.count_reply(request::Kind::Sizes, len);

@@ -77,16 +77,35 @@ impl<T: TopicIndex> Attempt<T> {
         Ok(finished.into_iter().collect::<Result<(), AnswerError>>()?)
     }
 
-    /// Pushes all changes of rows that stay here.
+    /// Starts to push all changes of rows that stay here, which ends before another epoch starts.
     pub(super) fn push_held_rows(&mut self, node: &mut Node<'_, T>) {
-        let Self { placement, held, round, .. } = self;
-        let (run, round) = (node.setup.trip(placement), *round);
-        let jobs = held.values_mut().filter(|rows| rows.is_ahead()).collect();
-        let push = |rows: &mut HeldRows<T>, _: &mut _| rows.push(run, round, true);
-        let requests = node.samplers.each(jobs, push);
-        for request in requests.into_iter().flatten() {
-            self.send(&request, RequestPurpose::Deltas(round), node);
-            self.reports.expect(round, 1);
+        let ahead = self.held.iter().filter(|(_, rows)| rows.is_ahead());
+        self.to_push = ahead.map(|(&partition, _)| partition).collect();
+        // Requests that are not sent yet are not acknowledged either.
+        self.reports.expect(self.round, self.to_push.len());
+        self.push_more(node);
+    }
+
+    /// Pushes the changes of further partitions, while fewer requests are in flight than partitions may be.
+    pub(super) fn push_more(&mut self, node: &mut Node<'_, T>) {
+        let most = node.setup.max_partitions_in_flight(self.shards.len());
+        let round = self.round;
+        while !self.to_push.is_empty()
+            && self.reports.unacknowledged(round) < self.to_push.len() + most
+        {
+            let Self { placement, held, to_push, .. } = self;
+            let run = node.setup.trip(placement);
+            let next = to_push.drain(..node.samplers.threads().min(to_push.len()));
+            let next: Vec<u16> = next.collect();
+            let jobs = held.iter_mut().filter(|(partition, _)| next.contains(partition));
+            let jobs = jobs.map(|(_, rows)| rows).collect();
+            let push = |rows: &mut HeldRows<T>, _: &mut _| rows.push(run, round, true);
+            let requests = node.samplers.each(jobs, push);
+            for request in requests.into_iter().flatten() {
+                self.send(&request, RequestPurpose::Deltas(round), node);
+                self.reports.expect(round, 1);
+            }
+            next.iter().for_each(|_| self.reports.acknowledge(round));
         }
     }
 
