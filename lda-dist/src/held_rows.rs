@@ -24,6 +24,7 @@ use crate::plan::rows_may_stay;
 use crate::request::{Kind, put_routes};
 use crate::route::Route;
 use crate::shard::{AnswerError, Shard};
+use crate::spans::{Span, span};
 use crate::spec::Round;
 use crate::trip::{TripContext, TripRequest};
 use crate::wire::{Lists, RowCode};
@@ -48,6 +49,8 @@ pub(crate) struct RowsRequest {
     partition: u16,
     words: Vec<u32>,
     parts: Vec<Part>,
+    /// Open while replies are awaited.
+    pull: Option<Span>,
 }
 
 /// Rows of a partition at a worker, with the changes of its shards.
@@ -88,11 +91,20 @@ impl RowsRequest {
         };
         let parts = shards.iter().enumerate().map(part).filter(|part| !part.rows.is_empty());
         let parts = parts.collect();
-        Self { partition, words: owners.into_iter().map(|owner| owner.0).collect(), parts }
+        let words = owners.into_iter().map(|owner| owner.0).collect();
+        Self { partition, words, parts, pull: None }
     }
 
     /// The requests, in the order of the positions that [`accept`](Self::accept) takes.
-    pub fn requests(&self, cx: TripContext<'_>, round: Round) -> Vec<TripRequest> {
+    pub fn requests(&mut self, cx: TripContext<'_>, round: Round) -> Vec<TripRequest> {
+        self.pull = Some(span!(
+            DEBUG,
+            "pull",
+            epoch = round.epoch,
+            round = round.number,
+            shard = self.parts.first().map_or(0, |part| part.shard),
+            partition = self.partition
+        ));
         let mut requests = Vec::new();
         for part in &self.parts {
             for slice in cx.slices(self.partition) {
@@ -108,6 +120,9 @@ impl RowsRequest {
         let slices = self.parts.iter_mut().flat_map(|part| &mut part.slices);
         if let Some(slice) = slices.into_iter().nth(position) {
             *slice = Some(rows);
+        }
+        if self.is_complete() {
+            self.pull = None;
         }
     }
 

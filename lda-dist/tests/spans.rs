@@ -61,7 +61,7 @@ fn rounds_pulls_and_pushes_have_spans_that_end() {
         opened.get(&format!("{level} {name} {fields}")).copied().unwrap_or(0)
     };
     assert_eq!(of(Level::INFO, "round"), 12, "3 epochs of 2 rounds on 2 workers");
-    // A shard visits each of the 2 partitions once per epoch.
+    // A shard visits each of the 2 partitions once per epoch, and the rows do not stay at its worker.
     let (pulls, pushes) = (of(Level::DEBUG, "pull"), of(Level::DEBUG, "push"));
     assert!(pulls <= 12 && pushes <= 12, "{pulls} pulls, {pushes} pushes");
     assert!(pulls + pushes >= 12, "{pulls} pulls, {pushes} pushes");

@@ -180,6 +180,25 @@ fn faults_leave_no_trace_with_hot_words() {
     assert!(sum.attempts > 12 && sum.crashes.iter().all(|&crashes| crashes > 6), "{sum:?}");
 }
 
+/// Two or three workers for four shards, so that rows stay at one for several rounds.
+fn with_rows_that_stay(corpus: Corpus) -> Task {
+    Task::new(corpus, &[2, 3], |mut setup| {
+        if setup.options.routing == Routing::Cheapest {
+            setup.options.routing = Routing::Pull;
+        }
+        setup
+    })
+}
+
+#[test]
+fn faults_leave_no_trace_while_rows_stay() {
+    let task = with_rows_that_stay(corpus());
+    assert!(task.runs.iter().any(|run| run.expected.rows_may_stay));
+    let sum = random_runs(&task, 0..40);
+    reachability::nothing_came_where_nothing_can(&sum.table);
+    assert!(sum.attempts > 40 && sum.crashes.iter().all(|&crashes| crashes > 40), "{sum:?}");
+}
+
 /// Three or four workers, two servers, 5,000 tokens, on all cores.
 #[test]
 #[ignore = "minutes: .ci/extended runs it"]
@@ -190,7 +209,7 @@ fn ten_thousand_histories_reach_everything() {
     let document = |_| (0..50).map(|_| rng.below(300).min(rng.below(300))).collect::<Vec<_>>();
     let corpus = Corpus::from_tokens((0..100).map(document).collect::<Vec<_>>()).unwrap();
     assert_eq!(corpus.num_tokens(), 5000);
-    let task = Task::new(corpus, &[3, 4], |setup| setup);
+    let task = Task::new(corpus.clone(), &[3, 4], |setup| setup);
     let begun = Instant::now();
     let sum = random_runs(&task, 0..HISTORIES);
     let seconds = begun.elapsed().as_secs_f64();
@@ -203,13 +222,18 @@ fn ten_thousand_histories_reach_everything() {
     reachability::nothing_came_where_nothing_can(&sum.table);
     let (cells, least) = reachability::everything_else_came(&sum.table, 10);
     println!("each of {cells} cells has seen {least} messages or more");
-    const HOT: u64 = 1000;
-    let begun = Instant::now();
-    let sum = random_runs(&with_a_hot_word(), 0..HOT);
-    reachability::nothing_came_where_nothing_can(&sum.table);
-    println!(
-        "{HOT} with a word on both servers in {:.1} s; crashes of masters, servers, workers: {:?}",
-        begun.elapsed().as_secs_f64(),
-        sum.crashes
-    );
+    const MORE: u64 = 1000;
+    for (what, task) in [
+        ("a word on both servers", with_a_hot_word()),
+        ("rows that stay at workers", with_rows_that_stay(corpus)),
+    ] {
+        let begun = Instant::now();
+        let sum = random_runs(&task, 0..MORE);
+        reachability::nothing_came_where_nothing_can(&sum.table);
+        println!(
+            "{MORE} with {what} in {:.1} s; crashes of masters, servers, workers: {:?}",
+            begun.elapsed().as_secs_f64(),
+            sum.crashes
+        );
+    }
 }

@@ -388,7 +388,7 @@ impl<T: TopicIndex> Attempt<T> {
         let cx = node.setup.trip(&self.placement);
         let turns = turns(task, &node.setup.options, &self.shards);
         let turns: Vec<&Shard<T>> = turns.into_iter().map(|index| &self.shards[index]).collect();
-        let request = RowsRequest::new(cx, task.partition, &turns);
+        let mut request = RowsRequest::new(cx, task.partition, &turns);
         let requests = request.requests(cx, task.round);
         self.in_flight.push_back(PartitionInFlight { task, source: Source::Requested(request) });
         for (position, request) in (0..).zip(requests) {
