@@ -61,7 +61,7 @@ pub(crate) struct HeldRows<T> {
     words: Vec<u32>,
     rows: Rows<T>,
     parts: Vec<Part>,
-    /// Whether servers lack changes.
+    /// True if the rows have changes that were not pushed.
     is_ahead: bool,
 }
 
@@ -229,7 +229,7 @@ impl<T: TopicIndex> HeldRows<T> {
         shard.sample_held(sampler, round, self.partition, &self.words, &mut self.rows);
     }
 
-    /// Whether servers lack changes of these rows.
+    /// Returns whether these rows have changes that were not pushed.
     pub fn is_ahead(&self) -> bool {
         self.is_ahead
     }

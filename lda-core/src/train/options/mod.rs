@@ -43,7 +43,7 @@ impl Default for LevelOff {
 }
 
 impl LevelOff {
-    /// Whether the log joints of all evaluations so far, oldest first, have levelled off. False with
+    /// Returns whether the log joints of all evaluations so far, oldest first, have levelled off: no with
     /// fewer than 2 · [`window`](Self::window) of them; a log joint that is NaN never has.
     ///
     /// ```

@@ -178,8 +178,8 @@ impl Rounds {
         }
     }
 
-    /// Whether servers must have all changes of rows when this round ends: after it they evaluate them, or
-    /// the run ends.
+    /// Returns whether servers must have all changes of rows when this round ends, because they evaluate the
+    /// rows then or the run ends.
     pub fn needs_all_rows(&self, round: Round, setup: &Setup, last_epoch: u32) -> bool {
         let is_due = setup.evaluates(round.epoch) || round.epoch >= last_epoch;
         is_due && round.is_last(setup.options.rounds)
