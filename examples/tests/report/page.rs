@@ -126,6 +126,25 @@ fn topics_have_names_and_a_table_to_save() {
 
 #[test]
 #[ignore = "needs Chromium and its chromedriver: .ci/run runs it"]
+fn a_delayed_query_does_not_undo_a_link() {
+    let scratch = Scratch::trained("delayed");
+    scratch.report("m.lda docword.x.txt --log m.jsonl");
+    let browser = Browser::start(1400, 900);
+    browser.open(&scratch.page());
+    browser.wait("document.querySelectorAll('.topic-row').length === 5");
+    // The address changes at once and its event comes later. The timer ends in between.
+    browser.run(
+        "let late; window.setTimeout = (call) => { late = call; return 0; };\
+         const search = document.querySelector('#search');\
+         search.value = 'sea'; search.dispatchEvent(new Event('input'));\
+         location.hash = '#/training'; late();",
+    );
+    browser.wait("document.querySelector('.chart')");
+    assert_eq!(browser.text("location.hash"), "#/training");
+}
+
+#[test]
+#[ignore = "needs Chromium and its chromedriver: .ci/run runs it"]
 fn documents_have_colours_and_letters() {
     let scratch = Scratch::trained("document");
     scratch.report("m.lda docword.x.txt --dates dates.txt");

@@ -22,7 +22,8 @@ const DRAW = {
 
 function render() {
   const before = { ...state };
-  Object.assign(state, parse(location.hash));
+  written = location.hash;
+  Object.assign(state, parse(written));
   const moved = before.view !== state.view || before.id !== state.id;
   const wide = state.view === "training" || state.view === "about";
   document.body.classList.toggle("wide", wide);

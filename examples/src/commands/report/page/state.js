@@ -6,6 +6,9 @@ const VIEWS = ["topics", "topic", "documents", "document", "training", "about"];
 const DEFAULTS = { view: "topics", id: null, lambda: 0.6, query: "", by: "size" };
 const state = { ...DEFAULTS };
 
+// The address that `state` was last read from or written to.
+let written = location.hash;
+
 function parse(hash) {
   const [path, search] = hash.replace(/^#\/?/, "").split("?");
   const [view, id] = path.split("/");
@@ -53,9 +56,12 @@ function remember() {
   pending = setTimeout(flush, 150);
 }
 
+// Not over a newer address, whose event is still under way.
 function flush() {
   clearTimeout(pending);
-  if (address(state) !== location.hash) history.replaceState(null, "", address(state));
+  if (location.hash !== written) return;
+  if (address(state) !== written) history.replaceState(null, "", address(state));
+  written = location.hash;
 }
 
 // The last likelihood in the model's file.
