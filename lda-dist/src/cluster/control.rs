@@ -9,9 +9,9 @@
 //!          after an epoch's last round the epoch's statistics: 8 bytes for each field of [`Bytes`] but the last, nanoseconds waited for servers and for the master (8 each),
 //!          bytes held (8), and if the epoch is evaluated, else 0, non-zeros of C_d (8) and number
 //!          of shards (2), and for each its number (2) and its part of the log joint (8)
-//!          18 start, to all: attempt (4), epoch to go on from (4), and to fall back to if its
-//!          snapshots cannot be read, 0 if none (4), documents (8), sum of squared lengths (8),
-//!          tokens and documents of each word
+//!          18 start, to all: attempt (4), epoch to go on from (4), last epoch of which all snapshots are
+//!          written (4), and epoch to fall back to if these cannot be read, 0 if none (4), documents
+//!          (8), sum of squared lengths (8), tokens and documents of each word
 //!          19 begin, to all: round, first epoch whose snapshots are still needed (4), 1 if workers
 //!          write the topics after this round, else 0, 1 if they push all changes of rows in it, else
 //!          0, delta of C_k as a row of K signed entries
@@ -24,12 +24,13 @@
 //!          22 failed, to the master: reason as text
 //!          23 rows, to a server, after the last round: attempt (4), slice (2); the reply is the
 //!          slice's rows, concatenated in the order of words
-//!          24 ready, to the master: last attempt that this node knows (4)
+//!          24 ready, to the master: last attempt that this node knows (4), first epoch whose topics it
+//!          has in memory (4), and number of these epochs (4)
 //!          25 stop, to the master: this node has to stop
 //!          26 keep, to workers, after an epoch's last round: attempt (4), epoch (4); the reply is
 //!          the last epoch that this worker has written (4)
 //!          27 restart, to the master: this worker cannot continue this attempt (4)
-//!          28 unreadable, to the master: this worker cannot read the snapshots from which this
+//!          28 unreadable, to the master: this worker does not have the topics from which this
 //!          attempt (4) starts; reason as text
 //! round    epoch (4), number (2), attempt (4)
 //! ```
@@ -40,8 +41,10 @@
 use std::time::Duration;
 
 use super::Waited;
+use super::epoch_range::EpochRange;
 use crate::aggregate::AggregateRequest;
 use crate::placement::{DocumentLengths, WordStats};
+use crate::snapshot::Latest;
 use crate::spec::Round;
 use crate::stats::Bytes;
 use crate::wire::{RowCode, put_word_stats, take, take_word_stats};
@@ -132,7 +135,7 @@ messages! {
     }
     /// To all: an attempt starts.
     START => Start {
-        attempt: u32, epoch: u32, before: u32, lengths: DocumentLengths, words: WordStats
+        attempt: u32, epoch: u32, checkpoint: Latest, lengths: DocumentLengths, words: WordStats
     }
     /// To all: a round starts; `delta` is that of C_k since the round before.
     BEGIN => Begin { round: Round, needed: u32, write: bool, push: bool, delta: Vec<(u32, i32)> }
@@ -144,15 +147,15 @@ messages! {
     FAILED => Failed { why: String }
     /// To servers: request for the rows of a slice.
     ROWS => Rows { attempt: u32, slice: u16 }
-    /// To the master: this node is ready.
-    READY => Ready { attempt: u32 }
+    /// To the master: this node is ready, and has the topics of these epochs in memory.
+    READY => Ready { attempt: u32, in_memory: EpochRange }
     /// To the master: this node has to stop.
     STOP => Stop {}
     /// To workers: request to write the topics of an epoch.
     KEEP => Keep { attempt: u32, epoch: u32 }
     /// To the master: this worker cannot continue the attempt.
     RESTART_REQUEST => RestartRequest { attempt: u32 }
-    /// To the master: this worker cannot read the snapshots from which the attempt starts.
+    /// To the master: this worker does not have the topics from which the attempt starts.
     UNREADABLE => Unreadable { attempt: u32, why: String }
 }
 
@@ -207,6 +210,8 @@ macro_rules! struct_fields {
 
 struct_fields! {
     Round { epoch, number, attempt }
+    Latest { epoch, before }
+    EpochRange { first, count }
     DocumentLengths { documents, squares }
     AggregateRequest { evaluation, top_words }
     Waited { servers, master }
@@ -380,11 +385,12 @@ mod tests {
                     Control::RoundDone { round, kept, writing, delta, epoch_stats }
                 }
             ),
-            (any::<[u32; 3]>(), lengths(), prop::array::uniform5(0..1u64 << 45)).prop_map(
-                |([attempt, epoch, before], lengths, tokens)| {
+            (any::<[u32; 4]>(), lengths(), prop::array::uniform5(0..1u64 << 45)).prop_map(
+                |([attempt, epoch, latest, before], lengths, tokens)| {
                     let of_words = tokens.iter().map(|tokens| tokens.div_ceil(3)).collect();
                     let words = WordStats::new(tokens.to_vec(), of_words).unwrap();
-                    Control::Start { attempt, epoch, before, lengths, words }
+                    let checkpoint = Latest { epoch: latest, before };
+                    Control::Start { attempt, epoch, checkpoint, lengths, words }
                 }
             ),
             (round(), any::<(u32, bool, bool)>(), delta).prop_map(
@@ -403,7 +409,10 @@ mod tests {
             (any::<u32>(), ".{0,20}")
                 .prop_map(|(attempt, why)| Control::Unreadable { attempt, why }),
             any::<(u32, u16)>().prop_map(|(attempt, slice)| Control::Rows { attempt, slice }),
-            any::<u32>().prop_map(|attempt| Control::Ready { attempt }),
+            any::<[u32; 3]>().prop_map(|[attempt, first, count]| {
+                let in_memory = EpochRange { first, count };
+                Control::Ready { attempt, in_memory }
+            }),
             Just(Control::Stop {}),
             any::<[u32; 2]>().prop_map(|[attempt, epoch]| Control::Keep { attempt, epoch }),
             any::<u32>().prop_map(|attempt| Control::RestartRequest { attempt }),

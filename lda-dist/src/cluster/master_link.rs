@@ -3,6 +3,7 @@
 use lda_transport::rpc::{Outcome, RequestId, RequestKind};
 
 use super::control::Control;
+use super::epoch_range::EpochRange;
 use super::request_queue::RequestQueue;
 use super::{Failed, MASTER, Port, Setup, outcome};
 
@@ -35,8 +36,14 @@ impl Link {
     }
 
     /// Reports that this node is ready, after everything else that a new master needs.
-    pub fn introduce(&mut self, attempt: u32, setup: &Setup, port: &mut dyn Port) {
-        self.send(&Control::Ready { attempt }, setup, port);
+    pub fn introduce(
+        &mut self,
+        attempt: u32,
+        in_memory: EpochRange,
+        setup: &Setup,
+        port: &mut dyn Port,
+    ) {
+        self.send(&Control::Ready { attempt, in_memory }, setup, port);
         if self.stopping {
             self.send(&Control::Stop {}, setup, port);
         }

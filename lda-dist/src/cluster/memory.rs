@@ -15,8 +15,8 @@ const PER_TOPIC_SHARD: u64 = 8;
 const PER_WORD: u64 = 40;
 /// Bytes per word of a server or worker: all words are placed on each.
 const PER_WORD_PLACED: u64 = 100;
-/// Bytes per token of a worker: topics, and words by partition.
-const PER_TOKEN: u64 = 8;
+/// Bytes per token of a worker: topics, those of the last epoch, and words by partition.
+const PER_TOKEN: u64 = 10;
 
 impl Setup {
     /// Bytes that a node of this role takes at least, if the documents have this many tokens, divided

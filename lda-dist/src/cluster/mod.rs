@@ -9,7 +9,7 @@
 //! worker → master   words: word counts of its shards
 //! others → master   ready
 //! master → servers  start: place the words, make empty rows; when all servers have replied:
-//! master → workers  start: with the first topics, or those of an epoch that all workers have written
+//! master → workers  start: with the first topics, or those of an epoch that all workers have
 //! worker → servers  join: its words, and its counts of them
 //! worker → master   done
 //!    each round:
@@ -43,9 +43,11 @@
 //! # Failures
 //!
 //! Lost messages are retried by the endpoint. A restarted node, whether master, server or worker,
-//! has lost its state. Once all nodes are ready again, the run restarts from the last epoch whose
-//! topics all workers have [written](Setup::checkpoint_every), or from its beginning, and the
-//! servers' rows are rebuilt from these topics. Each restart starts a new **attempt**, and messages
+//! has lost its state. Once all nodes are ready again, the run restarts, and the servers' rows are rebuilt
+//! from topics. Workers have those of the last epoch in memory, so if only the master or servers were
+//! lost, it restarts from that epoch. If a worker was lost, it restarts from the last epoch whose
+//! topics all workers have [written](Setup::checkpoint_every), or from its beginning. Each restart starts a
+//! new **attempt**, and messages
 //! of earlier attempts are rejected by their number. All random numbers follow from epoch and
 //! round, so a run that was restarted has the same bits as one that was not. With a staleness above
 //! 0 its bits differ: the first rounds after a restart read the counts of that moment, while
@@ -83,7 +85,7 @@
 //! | c(n), a row of counts of n tokens | 2 T (min(K, n) + 16) + 132 |
 //! | b, the sampler of the largest partition of a shard | 2 ((32 + 3 T) tokens + Σ over words (8 min(K, C_w) + c(C_w) + 16)) + 40 K |
 //! | q, the pushed documents of such a partition | Σ over documents (64 + 16 min(K, L) + c(L)) + 48 tokens |
-//! | a worker | t b + n q, and for each shard (4 + T) tokens + Σ over documents (c(L) + 20) + 8 words + 4 K (3 + r) + 256 |
+//! | a worker | t b + n q, and for each shard (4 + 3 T) tokens + Σ over documents (c(L) + 20) + 8 words + 4 K (3 + r) + 256 |
 //! | a server | t (b + q) + r (64 tokens that are sampled on its words in a round + 4 K) + Σ over words (16 (2 + r) min(K, C_w) + 9 (1 + r) + 4 (3 + S)) |
 //!
 //! A worker at which rows stay holds about S/W times the rows of a partition of each round more, as
@@ -93,7 +95,7 @@
 //! This is the worst case, in which each token has a topic of its own and moves in each round. In
 //! tests with a word that is in all documents, a document that has nearly all tokens, and equal
 //! documents, workers hold 18 to 39 % of it and servers 2 to 20 %. A token of a long document takes
-//! 4 + (2 + [M](crate::config::Hybrid::mh_steps)) T bytes, and its document has no row. AliasLDA's
+//! 4 + (4 + 3 [M](crate::config::Hybrid::mh_steps)) T bytes, and its document has no row. AliasLDA's
 //! tables add t Σ over words ((16 + T) min(K, C_w) + 20) bytes of the largest partition. LightLDA's
 //! copies of topics, t (T tokens + 16 documents) of a shard or of the pushed documents, tables
 //! whose size depends only on K, and the at most 64 MiB of decoded rows that a server caches, are
@@ -104,6 +106,7 @@ mod assignment;
 mod checkpoint_error;
 mod collected_counts;
 mod control;
+mod epoch_range;
 mod epoch_stats;
 mod epoch_timer;
 mod master;

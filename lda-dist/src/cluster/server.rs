@@ -5,6 +5,7 @@ use lda_transport::Frame;
 use lda_transport::rpc::{Action, MessageBuf, ReplyHandle};
 
 use super::control::Control;
+use super::epoch_range::EpochRange;
 use super::master_link::Link;
 use super::{Failed, MASTER, NodeState, Phase, Port, Setup, Waited, reject};
 use crate::aggregate::{Aggregate, AggregateRequest};
@@ -125,7 +126,8 @@ impl<T: TopicIndex> ServerNode<T> {
         match action {
             Action::Joined { peer: MASTER, incarnation, .. } => {
                 if self.link.is_new(incarnation) {
-                    self.link.introduce(self.attempt.max(self.over), &self.setup, port);
+                    let attempt = self.attempt.max(self.over);
+                    self.link.introduce(attempt, EpochRange::default(), &self.setup, port);
                 }
                 Ok(())
             }

@@ -82,7 +82,7 @@ fn bounds(corpus: &Corpus, setup: &Setup) -> Memory {
         let rows: u64 = lengths.iter().map(|&length| row(length)).sum();
         let (tokens, words) = (lengths.iter().sum::<u64>(), words.len() as u64);
         let numbers = 20 * lengths.len() as u64 + 8 * words + 4 * topics * (3 + rounds);
-        of_shards.push((4 + T) * tokens + rows + numbers + 256);
+        of_shards.push((4 + 3 * T) * tokens + rows + numbers + 256);
     }
     let rows_of = |partition: u32| -> Vec<u64> {
         placement.words(partition).map(|word| frequencies[word as usize]).collect()

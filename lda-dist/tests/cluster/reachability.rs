@@ -19,13 +19,13 @@ fn never_sent(kind: Kind) -> Option<&'static str> {
         (Who::Server, _) => matches!(message, Ready | Stop),
         (Who::Worker, Part::Asked) => matches!(message, Start | Begin | Keep | Finish),
         (Who::Worker, _) => {
-            of_worker || matches!(message, Words | Ready | RoundDone | RestartRequest | Stop)
+            of_worker
+                || matches!(message, Words | Ready | RoundDone | RestartRequest | Unreadable | Stop)
         }
     };
     match message {
         _ if !gets => Some("other roles receive it"),
         Failed => Some("a failed role sends nothing; its driver does"),
-        Unreadable => Some("no snapshot is damaged; the tests of checkpoints crash nodes then"),
         _ => None,
     }
 }
@@ -60,11 +60,17 @@ pub fn unreachable(kind: Kind, phase: Phase) -> Option<&'static str> {
     never_sent(kind).or_else(|| never_at(kind.to, phase)).or_else(|| never_then(kind, phase))
 }
 
+/// Whether a message is too rare for each of its cells to be reached: no snapshot is damaged here, so only a
+/// worker that crashes while an attempt begins from topics in memory does not have them.
+fn is_too_rare(kind: Kind) -> bool {
+    kind.message == Message::Unreadable
+}
+
 /// Every kind of message, with every phase of its receiver in which it may be in flight.
 pub fn targets() -> Vec<Target> {
     let phases = |kind| Phase::ALL.into_iter().map(move |phase| Target { kind, phase });
     let can_be = |target: &Target| unreachable(target.kind, target.phase).is_none();
-    let all = Kind::all().flat_map(phases).filter(can_be);
+    let all = Kind::all().filter(|&kind| !is_too_rare(kind)).flat_map(phases).filter(can_be);
     all.flat_map(|target| std::iter::repeat_n(target, rareness(target))).collect()
 }
 
@@ -98,8 +104,9 @@ pub fn nothing_came_where_nothing_can(table: &Table) {
 
 /// Returns the number of reachable cells, and the smallest count among them.
 pub fn everything_else_came(table: &Table, least: u64) -> (usize, u64) {
-    let reachable = cells()
-        .filter(|&(kind, fault, phase)| fault != Fault::None && unreachable(kind, phase).is_none());
+    let reachable = cells().filter(|&(kind, fault, phase)| {
+        fault != Fault::None && unreachable(kind, phase).is_none() && !is_too_rare(kind)
+    });
     let counts: Vec<(u64, String)> = reachable
         .map(|(kind, fault, phase)| {
             let count = table.count(kind, fault, phase);

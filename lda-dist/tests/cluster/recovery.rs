@@ -173,6 +173,93 @@ fn crashes_of_any_node_leave_no_trace() {
     }
 }
 
+/// Runs until the master has reported an epoch; returns the reports.
+fn run_until(world: &mut World<Node>, epoch: u32) -> Vec<Report> {
+    let mut reports: Vec<Report> = Vec::new();
+    for _ in 0..100_000 {
+        world.run_for(Duration::from_micros(200));
+        let more = world.with(MASTER, |node, _| match node {
+            Role::Master(master) => std::iter::from_fn(|| master.report()).collect(),
+            _ => Vec::new(),
+        });
+        let mut more: Vec<Report> = more.unwrap();
+        more.iter_mut().for_each(strip);
+        reports.append(&mut more);
+        if reports.last().is_some_and(|report| report.epoch >= epoch) {
+            return reports;
+        }
+    }
+    panic!("epoch {epoch} does not end");
+}
+
+/// Workers have the topics of the last epoch in memory, so that a lost server or master costs no epoch,
+/// even without storage.
+#[test]
+fn a_lost_server_or_master_costs_no_epoch() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    let server = NodeId(2);
+    for (staleness, lost, storage) in [
+        (0, vec![server], false),
+        (0, vec![MASTER], false),
+        (0, vec![MASTER, server], false),
+        (0, vec![server], true),
+        (2, vec![server], false),
+    ] {
+        let mut setup = spec(&corpus, 3).epochs(6);
+        setup.options.staleness = staleness;
+        let what = format!("staleness {staleness}, {lost:?}, {storage}");
+        let storage = storage.then(|| Arc::new(Memory::default()));
+        let mut world = match &storage {
+            Some(storage) => world(&setup, &stored, storage, Network::default(), 5),
+            None => super::world(&setup, &stored, Network::default(), 5),
+        };
+        let mut reports = Vec::new();
+        for epoch in 1..5 {
+            reports.extend(run_until(&mut world, epoch));
+            // At another moment of the next epoch each time.
+            world.run_for(Duration::from_micros(700) * epoch);
+            lost.iter().for_each(|&node| world.restart(node));
+        }
+        run(&mut world);
+        let mut found = of_world(&mut world, &setup, &stored);
+        reports.append(&mut found.reports);
+        let epochs: Vec<u32> = reports.iter().map(|report| report.epoch).collect();
+        assert_eq!(epochs, [1, 2, 3, 4, 5, 6], "{what}");
+        assert!(reports.last().unwrap().attempt >= 5, "{what}");
+        if staleness == 0 {
+            found.reports = reports;
+            check(&found, &expected(&corpus, &setup), &what);
+        }
+    }
+}
+
+/// A lost worker takes its topics with it.
+#[test]
+fn a_lost_worker_costs_the_epochs_since_the_checkpoint() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    let (worker, server) = (NodeId(3), NodeId(1));
+    for (storage, again) in [(true, vec![4, 5, 6, 7, 8]), (false, (1..9).collect())] {
+        let setup = spec(&corpus, 2).checkpoint_every(3);
+        let memory = Arc::new(Memory::default());
+        let mut world = match storage {
+            true => world(&setup, &stored, &memory, Network::default(), 5),
+            false => super::world(&setup, &stored, Network::default(), 5),
+        };
+        run_until(&mut world, 5);
+        world.restart(worker);
+        // During the joining of the next attempt, whose topics all workers have.
+        world.run_for(Duration::from_millis(3));
+        world.restart(server);
+        run(&mut world);
+        let found = of_world(&mut world, &setup, &stored);
+        let epochs: Vec<u32> = found.reports.iter().map(|report| report.epoch).collect();
+        assert_eq!(epochs, again, "{storage}");
+        check(&found, &expected(&corpus, &setup), &format!("{storage}"));
+    }
+}
+
 #[test]
 fn a_run_continues_from_its_checkpoint() {
     let corpus = corpus();

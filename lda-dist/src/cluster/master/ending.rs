@@ -83,7 +83,7 @@ impl Master {
             self.clear_requests(port);
             let finish = self.encode(&self.finish_message(true));
             for node in stopping {
-                self.roster.ready.remove(&node);
+                self.roster.remove_node(node);
                 self.requests.send(port, node, RequestKind::Push, &finish, RequestPurpose::Leave);
             }
         }

@@ -18,6 +18,7 @@ use lda_transport::{Frame, NodeId};
 
 use super::collected_counts::CollectedCounts;
 use super::control::{Control, WorkerEpochStats};
+use super::epoch_range::EpochRange;
 use super::epoch_stats::EpochStats;
 use super::request_queue::RequestQueue;
 use super::{
@@ -233,7 +234,7 @@ impl Master {
     pub(super) fn act(&mut self, action: Action, port: &mut dyn Port) -> Result<(), Failed> {
         match action {
             Action::Joined { peer, restarted: true, .. } => {
-                self.roster.ready.remove(&peer);
+                self.roster.remove_node(peer);
                 // The earlier incarnation had to stop, and has stopped.
                 self.roster.stopping.remove(&peer);
                 if !self.is_ending() {
@@ -267,7 +268,7 @@ impl Master {
     /// takes part in the next attempt.
     pub(super) fn refuse(&mut self, peer: NodeId, what: String, port: &mut dyn Port) {
         port.refuse(peer, what);
-        self.roster.ready.remove(&peer);
+        self.roster.remove_node(peer);
         self.roster.stopping.remove(&peer);
         if !self.is_ending() {
             self.requests.forget(peer);
@@ -309,7 +310,9 @@ impl Master {
                 added.map_err(|error| unexpected(peer, error.to_string()))?;
                 self.try_to_start(port)
             }
-            Control::Ready { attempt } => self.note_ready(peer, attempt, port),
+            Control::Ready { attempt, in_memory } => {
+                self.note_ready(peer, attempt, in_memory, port)
+            }
             Control::RestartRequest { attempt } => {
                 let is_current = attempt == self.attempt && self.roster.ready.contains(&peer);
                 if is_current && !self.is_ending() {
@@ -344,11 +347,15 @@ impl Master {
         &mut self,
         peer: NodeId,
         attempt: u32,
+        in_memory: EpochRange,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
         self.check_member(peer, "that it is ready")?;
+        if let Some(epoch) = in_memory.last().filter(|&last| last > self.setup.epochs) {
+            return Err(unexpected(peer, format!("that it has topics of epoch {epoch}")));
+        }
         self.attempt = self.attempt.max(attempt);
-        self.roster.ready.insert(peer);
+        self.roster.add_node(peer, in_memory);
         if self.is_ending() {
             let finish = self.encode(&self.finish_message(self.stopped.is_some()));
             let purpose = RequestPurpose::Notice;
@@ -385,14 +392,17 @@ impl Master {
             self.rounds.epoch_stats.of_worker(epoch_stats);
         }
         self.checkpoint.note(peer, kept, is_writing);
+        if round.is_last(self.setup.options.rounds) {
+            self.roster.note_epoch(peer, round.epoch);
+        }
         if self.step == Step::Working {
             self.try_to_end(port);
         }
         Ok(())
     }
 
-    /// A worker cannot read the snapshots of the epoch from which the attempt starts: the next attempt
-    /// starts from the epoch before.
+    /// A worker does not have the topics from which the attempt starts: the next attempt starts from the
+    /// last checkpoint, or from the one before if it is that.
     fn fall_back(
         &mut self,
         peer: NodeId,
@@ -403,9 +413,10 @@ impl Master {
         let is_current = attempt == self.attempt && self.roster.ready.contains(&peer);
         if is_current && !self.is_ending() {
             let worker = self.setup.role_of(peer).to_string();
-            if !self.checkpoint.fall_back(worker, why) {
+            if self.round().epoch == self.kept() && !self.checkpoint.fall_back(worker, why) {
                 return Err(unexpected(peer, "that it cannot read the only checkpoint".to_owned()));
             }
+            self.roster.forget_epochs();
             self.abandon_attempt(port);
         }
         self.try_to_start(port)
@@ -449,7 +460,10 @@ impl Master {
             let (words, lengths) = (self.roster.words(), self.roster.lengths());
             self.placement = Some(place(spec, options, words, lengths)?);
         }
-        let joining = Round::joining(self.kept(), self.attempt);
+        let in_memory = self.roster.epoch_in_memory(&self.setup).unwrap_or(0);
+        let epoch = self.kept().max(in_memory);
+        self.roster.start_from(epoch);
+        let joining = Round::joining(epoch, self.attempt);
         self.rounds = Rounds::new(joining, spec.topics());
         self.checkpoint.start_attempt();
         self.clear_requests(port);
@@ -539,8 +553,10 @@ impl Master {
         let Rounds { epoch_stats, totals, .. } = &mut self.rounds;
         epoch_stats.bytes.totals += all * num_others;
         let found = epoch_stats.take_found();
+        self.checkpoint.record();
         if last && !joining {
             self.fruitless = 0;
+            self.roster.note_reported(epoch);
             let (found, kept) = (Arc::clone(&found), self.checkpoint.latest().epoch);
             self.reports.push_back(epoch_stats.report(found, ended, kept, spec, totals));
         }
@@ -584,7 +600,6 @@ impl Master {
         if !self.rounds.try_to_end(self.setup.workers) {
             return;
         }
-        self.checkpoint.record();
         self.step = Step::Ending(self.setup.options.servers);
         let wanted = self.rounds.wanted(&self.setup, self.last_epoch());
         let Setup { aggregates, spec, .. } = &self.setup;
@@ -610,8 +625,8 @@ impl Master {
     fn start_message(&self) -> Control {
         let Round { epoch, attempt, .. } = self.round();
         let (words, lengths) = (self.roster.words().clone(), self.roster.lengths());
-        let before = self.checkpoint.latest().before;
-        Control::Start { attempt, epoch, before, lengths, words }
+        let checkpoint = self.checkpoint.latest();
+        Control::Start { attempt, epoch, checkpoint, lengths, words }
     }
 
     fn send_servers(

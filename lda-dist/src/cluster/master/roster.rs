@@ -1,18 +1,21 @@
 //! The nodes of a run, as the master knows them before an attempt starts.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lda_transport::NodeId;
 
 use super::super::Setup;
+use super::super::epoch_range::EpochRange;
 use crate::placement::{DocumentLengths, PlacementError, WordStats};
 
-/// Nodes that are ready, nodes that have to stop, and word counts of the shards.
+/// Nodes that are ready, nodes that have to stop, what workers have in memory, and word counts of the shards.
 #[derive(Debug)]
 pub(super) struct Roster {
     pub ready: BTreeSet<NodeId>,
     /// Nodes that have to stop; the master is among them if the whole run has to.
     pub stopping: BTreeSet<NodeId>,
+    /// Epochs whose topics each worker has in memory, as far as the master knows.
+    in_memory: BTreeMap<NodeId, EpochRange>,
     words: WordStats,
     lengths: DocumentLengths,
     /// Shards whose words are counted.
@@ -25,10 +28,58 @@ impl Roster {
         Self {
             ready: BTreeSet::new(),
             stopping: BTreeSet::new(),
+            in_memory: BTreeMap::new(),
             words: WordStats::none(words as usize),
             lengths: DocumentLengths::default(),
             counted: BTreeSet::new(),
         }
+    }
+
+    /// A node is ready, and has the topics of these epochs in memory.
+    pub fn add_node(&mut self, node: NodeId, in_memory: EpochRange) {
+        self.ready.insert(node);
+        self.in_memory.remove(&node);
+        if in_memory.count > 0 {
+            self.in_memory.insert(node, in_memory);
+        }
+    }
+
+    /// A node is no longer ready, and whatever it had is lost.
+    pub fn remove_node(&mut self, node: NodeId) {
+        self.ready.remove(&node);
+        self.in_memory.remove(&node);
+    }
+
+    /// A worker has its topics after this epoch in memory.
+    pub fn note_epoch(&mut self, worker: NodeId, epoch: u32) {
+        let epochs = self.in_memory.entry(worker).or_default();
+        *epochs = epochs.with(epoch);
+    }
+
+    /// This epoch has been reported, and no restart goes on from one before.
+    pub fn note_reported(&mut self, epoch: u32) {
+        self.in_memory.values_mut().for_each(|epochs| *epochs = EpochRange::one(epoch));
+    }
+
+    /// An attempt goes on from this epoch; workers forget others.
+    pub fn start_from(&mut self, epoch: u32) {
+        self.in_memory.retain(|_, epochs| epochs.contains(epoch));
+        self.note_reported(epoch);
+    }
+
+    /// Forgets what workers have in memory.
+    pub fn forget_epochs(&mut self) {
+        self.in_memory.clear();
+    }
+
+    /// The first epoch whose topics all workers have in memory. A later one may not be reported yet.
+    pub fn epoch_in_memory(&self, setup: &Setup) -> Option<u32> {
+        let workers = (0..setup.workers).map(|worker| setup.worker(worker));
+        let epochs: Option<Vec<EpochRange>> =
+            workers.map(|worker| self.in_memory.get(&worker).copied()).collect();
+        let epochs = epochs?;
+        let first = epochs.iter().map(|epochs| epochs.first).max()?;
+        epochs.iter().all(|epochs| epochs.contains(first)).then_some(first)
     }
 
     /// Frequencies of all words.
@@ -63,5 +114,72 @@ impl Roster {
         let nodes = setup.options.servers + setup.workers;
         self.ready.len() == nodes as usize
             && self.counted.len() == usize::from(setup.options.shards)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::ModelSpec;
+
+    const WORKERS: [NodeId; 2] = [NodeId(2), NodeId(3)];
+
+    fn setup() -> Setup {
+        Setup::new(ModelSpec::new(3, 2, 0.1.into(), 0.1, 1).unwrap(), 1).workers(2)
+    }
+
+    #[test]
+    fn a_restart_goes_on_from_an_epoch_that_all_workers_have_and_that_is_reported() {
+        let (mut roster, setup) = (Roster::new(2), setup());
+        assert_eq!(roster.epoch_in_memory(&setup), None);
+        roster.note_epoch(WORKERS[0], 4);
+        assert_eq!(roster.epoch_in_memory(&setup), None, "one worker does not have it");
+        roster.note_epoch(WORKERS[1], 4);
+        assert_eq!(roster.epoch_in_memory(&setup), Some(4));
+        for worker in WORKERS {
+            roster.note_epoch(worker, 5);
+            // Or the report of epoch 5 would be lost.
+            assert_eq!(roster.epoch_in_memory(&setup), Some(4));
+        }
+        roster.note_reported(5);
+        assert_eq!(roster.epoch_in_memory(&setup), Some(5));
+    }
+
+    #[test]
+    fn what_a_lost_worker_had_is_lost() {
+        let (mut roster, setup) = (Roster::new(2), setup());
+        for worker in WORKERS {
+            roster.add_node(worker, EpochRange { first: 4, count: 2 });
+        }
+        assert_eq!(roster.epoch_in_memory(&setup), Some(4));
+        roster.start_from(5);
+        assert_eq!(roster.epoch_in_memory(&setup), Some(5));
+        roster.remove_node(WORKERS[1]);
+        assert_eq!(roster.epoch_in_memory(&setup), None);
+        // The new worker has nothing.
+        roster.add_node(WORKERS[1], EpochRange::default());
+        assert_eq!(roster.epoch_in_memory(&setup), None);
+        // All go back to a checkpoint, which the other one does not have in memory.
+        roster.start_from(3);
+        roster.note_epoch(WORKERS[1], 3);
+        assert_eq!(roster.epoch_in_memory(&setup), None);
+        roster.note_epoch(WORKERS[0], 3);
+        assert_eq!(roster.epoch_in_memory(&setup), Some(3));
+    }
+
+    #[test]
+    fn workers_of_a_new_master_may_have_different_epochs() {
+        for (of_workers, expected) in [
+            ([(4, 2), (4, 1)], Some(4)),
+            ([(4, 2), (5, 1)], Some(5)),
+            ([(4, 1), (5, 1)], None),
+            ([(4, 2), (0, 0)], None),
+        ] {
+            let mut roster = Roster::new(2);
+            for (worker, (first, count)) in WORKERS.into_iter().zip(of_workers) {
+                roster.add_node(worker, EpochRange { first, count });
+            }
+            assert_eq!(roster.epoch_in_memory(&setup()), expected, "{of_workers:?}");
+        }
     }
 }

@@ -28,7 +28,7 @@ fn master(asked: &mut Recorder) -> Master {
     let mut master = Master::new(setup, None);
     let word_stats = vec![(0, 1, 1), (1, 2, 1)];
     let words = Control::Words { shard: 0, lengths: DocumentLengths::of(&corpus), word_stats };
-    let here = Control::Ready { attempt: 0 };
+    let here = Control::Ready { attempt: 0, in_memory: EpochRange::default() };
     for (peer, control) in [(WORKER, &words), (WORKER, &here), (SERVER, &here)] {
         master.act(message(peer, control), asked).unwrap();
     }
@@ -81,9 +81,15 @@ fn a_node_that_sends_nonsense_is_refused() {
     assert_eq!((role.failed(), asked.refused.as_slice()), (None, &[WORKER][..]));
     assert_eq!(step(&role), (Step::Waiting, 1));
     // The server alone is not enough for another attempt.
-    role.act(message(SERVER, &Control::Ready { attempt: 1 }), &mut asked);
+    role.act(
+        message(SERVER, &Control::Ready { attempt: 1, in_memory: EpochRange::default() }),
+        &mut asked,
+    );
     assert_eq!(step(&role), (Step::Waiting, 1));
-    role.act(message(WORKER, &Control::Ready { attempt: 0 }), &mut asked);
+    role.act(
+        message(WORKER, &Control::Ready { attempt: 0, in_memory: EpochRange::default() }),
+        &mut asked,
+    );
     assert_eq!(step(&role), (Step::Starting(1), 2));
 }
 
@@ -135,4 +141,26 @@ fn the_run_ends_without_a_node_that_is_lost_after_the_last_round() {
     assert!(master.needs(SERVER) && !master.needs(WORKER));
     master.finish_without(SERVER, &mut asked);
     assert!(master.is_finished() && !master.needs(SERVER));
+}
+
+/// A worker may lose what it has in memory after the master has heard of it.
+#[test]
+fn a_run_goes_back_to_a_checkpoint_without_topics_in_memory() {
+    let mut asked = Recorder::default();
+    let mut master = master(&mut asked);
+    let ready = |epoch| {
+        let in_memory = EpochRange::one(epoch);
+        message(WORKER, &Control::Ready { attempt: 1, in_memory })
+    };
+    let failed = master.act(ready(10), &mut asked).unwrap_err();
+    assert!(failed.to_string().contains("that it has topics of epoch 10"), "{failed}");
+    master.act(ready(4), &mut asked).unwrap();
+    master.abandon_attempt(&mut asked);
+    master.act(ready(4), &mut asked).unwrap();
+    assert_eq!(master.round(), Round::joining(4, 2));
+    end(&mut master, &mut asked, &[]).unwrap();
+    let unreadable = Control::Unreadable { attempt: 2, why: "lost".to_owned() };
+    master.act(message(WORKER, &unreadable), &mut asked).unwrap();
+    assert_eq!((master.step, master.round()), (Step::Starting(1), Round::joining(0, 3)));
+    assert!(master.trouble().is_none(), "no checkpoint is damaged");
 }

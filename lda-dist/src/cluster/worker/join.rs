@@ -51,6 +51,7 @@ pub(super) mod tests {
     use crate::config::Options;
     use crate::documents::InMemory;
     use crate::placement::{DocumentLengths, WordStats};
+    use crate::snapshot::Latest;
     use crate::spec::ModelSpec;
 
     /// Records the requests of a worker, and answers none.
@@ -107,7 +108,8 @@ pub(super) mod tests {
         worker.max_join_bytes = max_join_bytes;
         let start = move |attempt| {
             let words = words.clone();
-            from_master(&Control::Start { attempt, epoch: 0, before: 0, lengths, words })
+            let checkpoint = Latest::default();
+            from_master(&Control::Start { attempt, epoch: 0, checkpoint, lengths, words })
         };
         (worker, start)
     }

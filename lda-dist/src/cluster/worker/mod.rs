@@ -4,6 +4,7 @@
 
 mod attempt;
 mod join;
+mod memory_checkpoints;
 mod reports;
 mod snapshots;
 mod tasks;
@@ -15,6 +16,7 @@ use lda_transport::Frame;
 use lda_transport::rpc::{Action, MessageBuf, ReplyHandle};
 
 use super::control::Control;
+use super::epoch_range::EpochRange;
 use super::master_link::Link;
 use super::{
     CheckpointError, Documents, Failed, MASTER, NodeState, Phase, Port, Setup, SnapshotWriter,
@@ -25,9 +27,11 @@ use crate::placement::{DocumentLengths, Placement, WordStats};
 use crate::plan::place;
 use crate::sampler_pool::SamplerPool;
 use crate::shard::{Shard, ShardDocuments};
+use crate::snapshot::Latest;
 use crate::spec::{JOINING, Round};
 
 use attempt::{AfterRound, Attempt};
+use memory_checkpoints::MemoryCheckpoints;
 use snapshots::{SnapshotStorage, Snapshots};
 
 /// Worker of a run.
@@ -52,6 +56,19 @@ pub struct Worker<T: TopicIndex, D> {
     /// The epoch from which the run goes on, if it was stopped.
     stopped: Option<u32>,
     pub(super) failed: Option<Failed>,
+}
+
+/// State of a worker that another attempt goes on with.
+#[derive(Debug)]
+struct WorkerState<T: TopicIndex> {
+    shards: Vec<Shard<T>>,
+    memory_checkpoints: MemoryCheckpoints<T>,
+}
+
+impl<T: TopicIndex> Default for WorkerState<T> {
+    fn default() -> Self {
+        Self { shards: Vec::new(), memory_checkpoints: MemoryCheckpoints::default() }
+    }
 }
 
 /// Parts of a worker that an attempt uses and does not own.
@@ -195,7 +212,10 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             let words = Control::Words { shard, lengths: DocumentLengths::of(&corpus), word_stats };
             self.link.send(&words, &self.setup, port);
         }
-        self.link.introduce(self.attempt_number().max(self.over), &self.setup, port);
+        let in_memory =
+            self.attempt.as_ref().map_or(EpochRange::default(), Attempt::epochs_in_memory);
+        let attempt = self.attempt_number().max(self.over);
+        self.link.introduce(attempt, in_memory, &self.setup, port);
         Ok(())
     }
 
@@ -257,11 +277,11 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         port.reply(reply_to, MessageBuf::new());
         match control {
             // The start of an attempt that is over may arrive after the message that it is over.
-            Control::Start { attempt, epoch, before, lengths, words }
+            Control::Start { attempt, epoch, checkpoint, lengths, words }
                 if attempt > self.attempt_number().max(self.over) =>
             {
                 let joining = Round::joining(epoch, attempt);
-                self.restart_from((joining, before), lengths, &words, port)
+                self.restart_from((joining, checkpoint), lengths, &words, port)
             }
             Control::Begin { round, needed, write, push, delta } => {
                 self.begin((round, needed), AfterRound { write, push }, delta, port)
@@ -324,48 +344,85 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     }
 
     /// Starts an attempt: restores the topics of the epoch, or makes the first ones, and sends
-    /// counts to the servers. If they cannot be read, the master starts another one from the epoch
-    /// before, if there is one. Shards of the attempt before are kept, unless the run goes back to the first
-    /// topics: these are made while documents are read.
+    /// counts to the servers. If it does not have them, the master starts another one, from an epoch
+    /// before. Shards of the attempt before are kept, unless the run goes back to the first topics and they
+    /// are not in memory: these are made while documents are read.
     fn restart_from(
         &mut self,
-        (joining, before): (Round, u32),
+        (joining, checkpoint): (Round, Latest),
         lengths: DocumentLengths,
         words: &WordStats,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
-        let before_it = self.attempt.take();
+        let before = self.attempt.take();
         (self.finished, self.stopped) = (false, None);
         let (setup, epoch) = (&self.setup, joining.epoch);
         let Setup { spec, options, .. } = setup;
         let placement = place(spec, options, words, lengths)?;
-        let kept = before_it.filter(|attempt| epoch > 0 && *attempt.placement() == placement);
-        let mut kept = kept.map_or(Vec::new(), Attempt::into_shards).into_iter().peekable();
+        let kept = before.filter(|attempt| *attempt.placement() == placement);
+        let WorkerState { shards: mut kept, mut memory_checkpoints } =
+            kept.map_or_else(WorkerState::default, Attempt::into_state);
+        memory_checkpoints.retain(epoch);
+        let in_memory = memory_checkpoints.topics(epoch);
+        if epoch == 0 && in_memory.is_none() {
+            kept.clear();
+        }
+        let mut kept = kept.into_iter().peekable();
         let mut shards = Vec::new();
-        for number in setup.shards(self.number) {
+        for (index, number) in setup.shards(self.number).into_iter().enumerate() {
             let mut shard = match kept.next_if(|shard| shard.number() == number) {
                 Some(shard) => shard,
                 None => self.read_shard(number, &placement)?,
             };
-            if epoch > 0
-                && let Err(failed) = self.storage.restore(setup, &mut shard, epoch)
-            {
-                let is_last = before == 0 || self.storage.writer.is_none();
-                return if is_last { Err(failed) } else { self.fall_back(joining, &failed, port) };
+            let topics = in_memory.and_then(|shards| shards.get(index));
+            if let Err(failed) = self.restore(&mut shard, topics, epoch, checkpoint) {
+                let may_fall_back = epoch > checkpoint.epoch
+                    || checkpoint.before > 0 && self.storage.writer.is_some();
+                return if may_fall_back {
+                    self.fall_back(joining, &failed, port)
+                } else {
+                    Err(failed)
+                };
             }
             shards.push(shard);
         }
-        let snapshots = Snapshots::new(epoch, before, setup, &mut self.storage);
+        if in_memory.is_none() {
+            memory_checkpoints.add(epoch, &shards);
+        }
+        let snapshots = Snapshots::new(checkpoint, setup, &mut self.storage);
         let most = self.max_join_bytes;
         let share = shards.len() as f64 / f64::from(options.shards);
         let held: usize = shards.iter().map(Shard::memory).sum();
         let stays = staying::<T>(setup.trip(&placement), words, share, held);
-        let placed = (placement, stays);
-        self.attempt = Some(Attempt::new(setup, joining, placed, shards, snapshots, most));
+        let (placed, state) = ((placement, stays), WorkerState { shards, memory_checkpoints });
+        self.attempt = Some(Attempt::new(setup, joining, placed, state, snapshots, most));
         if let (Some(attempt), mut node) = self.parts(port) {
             attempt.join(&mut node);
         }
         Ok(())
+    }
+
+    /// Sets the topics of a shard to those after an epoch: from memory if they are there, else from the
+    /// checkpoint.
+    fn restore(
+        &self,
+        shard: &mut Shard<T>,
+        in_memory: Option<&Vec<T>>,
+        epoch: u32,
+        checkpoint: Latest,
+    ) -> Result<(), Failed> {
+        match in_memory {
+            Some(topics) => shard.restore(&self.setup.spec, topics).map_err(|error| {
+                Failed::Documents { shard: shard.number(), why: error.to_string() }
+            }),
+            // The first topics.
+            None if epoch == 0 => Ok(()),
+            None if epoch == checkpoint.epoch => self.storage.restore(&self.setup, shard, epoch),
+            None => Err(Failed::Documents {
+                shard: shard.number(),
+                why: format!("its topics after epoch {epoch} are not in memory"),
+            }),
+        }
     }
 
     /// Reads the documents of a shard, with their first topics.
@@ -379,7 +436,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         Ok(Shard::new(spec, options.hybrid, placement, number, documents)?)
     }
 
-    /// Reports to the master that the snapshots from which an attempt starts cannot be read.
+    /// Reports to the master that the topics from which an attempt starts are not here.
     fn fall_back(
         &mut self,
         joining: Round,
@@ -446,7 +503,8 @@ mod tests {
         let mut worker = Worker::<u16, _>::new(setup.clone(), 0, counted, Some(writer));
         let start = |worker: &mut Worker<u16, _>, attempt, epoch| {
             let words = words.clone();
-            let start = Control::Start { attempt, epoch, before: 0, lengths, words };
+            let checkpoint = Latest { epoch, before: 0 };
+            let start = Control::Start { attempt, epoch, checkpoint, lengths, words };
             worker.act(from_master(&start), &mut Recorder::default()).unwrap();
             let shards = worker.shards().iter();
             (shards.map(|shard| shard.tokens().topics()).collect::<Vec<_>>(), reads.replace(0))
@@ -477,7 +535,13 @@ mod tests {
         // From the beginning, documents are read for the first topics.
         assert_eq!(start(&mut worker, 3, 0), (first, 4));
         assert_ne!(rows(&worker), found);
-        assert_eq!(start(&mut worker, 4, 5), (later, 0));
+        assert_eq!(start(&mut worker, 4, 5), (later.clone(), 0));
+        assert_eq!(rows(&worker), found);
+        // The topics that are in memory are not read from storage.
+        for shard in 0..4 {
+            storage.remove(&SnapshotId { run: setup.run(), epoch: 5, shard }.name()).unwrap();
+        }
+        assert_eq!(start(&mut worker, 5, 5), (later, 0));
         assert_eq!(rows(&worker), found);
     }
 }

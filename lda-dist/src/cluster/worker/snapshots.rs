@@ -84,13 +84,12 @@ struct SnapshotsInProgress {
 }
 
 impl Snapshots {
-    /// Snapshots of an attempt that starts with an epoch, or with the one before if it cannot be read.
-    pub fn new(epoch: u32, before: u32, setup: &Setup, storage: &mut SnapshotStorage) -> Self {
-        storage.restarts.extend([epoch, before]);
+    /// Snapshots of an attempt before which these were the last.
+    pub fn new(latest: Latest, setup: &Setup, storage: &mut SnapshotStorage) -> Self {
+        storage.restarts.extend([latest.epoch, latest.before]);
         // A worker that was there before may not know that all workers have written this epoch.
-        let first_needed = Latest { epoch, before }.first_needed();
-        let cleaned = first_needed.saturating_sub(setup.checkpoint_every);
-        Self { kept: epoch, cleaned, in_progress: None }
+        let cleaned = latest.first_needed().saturating_sub(setup.checkpoint_every);
+        Self { kept: latest.epoch, cleaned, in_progress: None }
     }
 
     /// The last epoch of which all shards are written.

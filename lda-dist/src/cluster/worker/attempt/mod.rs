@@ -26,10 +26,13 @@ use lda_transport::Frame;
 use lda_transport::rpc::{FailureReason, Outcome, RequestId, RequestKind};
 
 use super::super::control::{Control, WorkerEpochStats};
+use super::super::epoch_range::EpochRange;
 use super::super::request_queue::RequestQueue;
 use super::super::{Failed, MASTER, Setup, Waited, outcome};
 use super::Node;
+use super::WorkerState;
 use super::join::JoinQueue;
+use super::memory_checkpoints::MemoryCheckpoints;
 use super::reports::{Reports, SampledRound};
 use super::snapshots::Snapshots;
 use super::tasks::{PartitionTask, TaskQueue};
@@ -71,6 +74,7 @@ pub(super) struct Attempt<T: TopicIndex> {
     /// For each partition, whether its [rows stay](crate::held_rows) here.
     stays: Vec<bool>,
     shards: Vec<Shard<T>>,
+    memory_checkpoints: MemoryCheckpoints<T>,
     pub snapshots: Snapshots,
     /// The last epoch after which the master wants snapshots.
     writes_after: u32,
@@ -103,17 +107,18 @@ pub(super) struct Attempt<T: TopicIndex> {
 }
 
 impl<T: TopicIndex> Attempt<T> {
-    /// Creates an attempt that continues from the topics of these shards; nothing is sent yet. `placed` are
+    /// Creates an attempt that continues from the topics of the shards; nothing is sent yet. `placed` are
     /// the placement of words, and for each partition whether its rows stay here.
     pub fn new(
         setup: &Setup,
         round: Round,
         placed: (Placement, Vec<bool>),
-        shards: Vec<Shard<T>>,
+        state: WorkerState<T>,
         snapshots: Snapshots,
         max_join_bytes: usize,
     ) -> Self {
         let (placement, stays) = placed;
+        let WorkerState { shards, memory_checkpoints } = state;
         let joins = JoinQueue::new(shards.len(), placement.num_slices() as u16, max_join_bytes);
         let mut reports = Reports::default();
         reports.add(round, Vec::new(), None);
@@ -124,6 +129,7 @@ impl<T: TopicIndex> Attempt<T> {
             placement,
             stays,
             shards,
+            memory_checkpoints,
             snapshots,
             writes_after: 0,
             pushes_after: 0,
@@ -147,9 +153,14 @@ impl<T: TopicIndex> Attempt<T> {
         &self.placement
     }
 
-    /// The shards, for another attempt.
-    pub fn into_shards(self) -> Vec<Shard<T>> {
-        self.shards
+    /// The state for another attempt.
+    pub fn into_state(self) -> WorkerState<T> {
+        WorkerState { shards: self.shards, memory_checkpoints: self.memory_checkpoints }
+    }
+
+    /// Epochs whose topics are in memory.
+    pub fn epochs_in_memory(&self) -> EpochRange {
+        self.memory_checkpoints.epochs()
     }
 
     /// Shards of this worker.
@@ -186,6 +197,10 @@ impl<T: TopicIndex> Attempt<T> {
         if after.push {
             self.pushes_after = round.epoch;
         }
+        if round.number >= node.setup.options.staleness {
+            // All workers have ended the epoch before, and the master has reported it.
+            self.memory_checkpoints.forget_before(round.epoch.saturating_sub(1));
+        }
         self.may_begin.insert(round, delta);
         self.advance(node)
     }
@@ -221,8 +236,11 @@ impl<T: TopicIndex> Attempt<T> {
                 let delta = self.round_delta(node.setup)?;
                 let epoch_stats = self.take_epoch_stats(node);
                 let epoch = self.round.epoch;
-                if epoch_stats.is_some() && self.writes_after == epoch {
-                    self.snapshots.write(epoch, &self.shards, node);
+                if epoch_stats.is_some() {
+                    self.memory_checkpoints.add(epoch, &self.shards);
+                    if self.writes_after == epoch {
+                        self.snapshots.write(epoch, &self.shards, node);
+                    }
                 }
                 self.reports.add(self.round, delta, epoch_stats);
             }
@@ -350,9 +368,10 @@ impl<T: TopicIndex> Attempt<T> {
         self.snapshots.kept()
     }
 
-    /// Bytes held by the shards, and by rows that stay here.
+    /// Bytes held by the shards, their checkpoints in memory, and rows that stay here.
     pub fn memory(&self) -> u64 {
         let shards: usize = self.shards.iter().map(Shard::memory).sum();
+        let shards = shards + self.memory_checkpoints.memory();
         let in_flight = self.in_flight.iter().filter_map(|flight| match &flight.source {
             Source::Held(rows) => Some(rows.memory()),
             _ => None,
