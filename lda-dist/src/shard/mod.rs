@@ -28,6 +28,7 @@ mod part;
 mod source;
 mod tokens;
 mod transfer;
+mod word_stats;
 
 use lda_core::counts::TopicIndex;
 use lda_core::sampler::{BlockKey, Outcome};

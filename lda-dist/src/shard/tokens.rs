@@ -139,7 +139,7 @@ impl<T: TopicIndex> ShardTokens<T> {
     }
 
     /// (word, partition, place) of all words that the shard has, words ascending.
-    fn by_word(&self) -> Vec<(u32, usize, usize)> {
+    pub(super) fn by_word(&self) -> Vec<(u32, usize, usize)> {
         let places = |(part, of): (usize, &PartitionTokens<T>)| {
             of.words.iter().enumerate().map(move |(at, &word)| (word, part, at)).collect::<Vec<_>>()
         };

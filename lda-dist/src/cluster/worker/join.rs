@@ -59,7 +59,7 @@ pub(super) mod tests {
     pub(in super::super) struct Recorder {
         joins: VecDeque<(RequestId, usize)>,
         /// First byte of each message to the master.
-        to_master: Vec<u8>,
+        pub(in super::super) to_master: Vec<u8>,
         others: usize,
         count: u64,
     }
