@@ -393,6 +393,44 @@ fn a_run_survives_the_failure_of_any_node() {
     assert!(is_that_of_one_process(&scratch, epochs));
 }
 
+/// Workers have the topics of the last epoch in memory, so nothing starts again from the beginning.
+#[test]
+fn a_lost_server_or_master_costs_no_epoch_without_checkpoints() {
+    let scratch = Scratch::new("memory");
+    let epochs = 800;
+    let config = prepare(&scratch, epochs, "patience = 60.0");
+    let mut nodes = ALL.map(|(role, index)| Node::start(&config, role, index));
+    let log = scratch.file("epochs.jsonl");
+    let logged = || fs::read_to_string(&log).map_or(0, |text| text.lines().count());
+    for at in [1, 0, 1] {
+        let before = logged();
+        let begun = Instant::now();
+        while logged() < before + 50 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "no epoch ends");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let (role, index) = ALL[at];
+        assert!(nodes[at].0.try_wait().unwrap().is_none(), "{role} has ended");
+        nodes[at].0.kill().unwrap();
+        nodes[at].0.wait().unwrap();
+        nodes[at] = Node::start(&config, role, index);
+    }
+    for (node, (role, _)) in nodes.into_iter().zip(ALL) {
+        let (status, said) = node.end();
+        assert_eq!(status, Some(0), "{role}: {said}");
+    }
+    assert!(is_that_of_one_process(&scratch, epochs));
+    let text = fs::read_to_string(&log).unwrap();
+    let numbers = |name: &str| -> Vec<u64> {
+        let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+        lines.map(|line: serde_json::Value| line[name].as_u64().unwrap()).collect()
+    };
+    assert!(numbers("attempt").last().is_some_and(|&attempt| attempt >= 4));
+    // The epoch at whose end the master was killed may be sampled and logged again.
+    let repeated = numbers("epoch").windows(2).filter(|pair| pair[0] >= pair[1]).count();
+    assert!(repeated <= 1, "{repeated}");
+}
+
 #[test]
 fn a_damaged_checkpoint_is_said_and_the_run_goes_on_from_the_one_before() {
     let scratch = Scratch::new("damaged");
