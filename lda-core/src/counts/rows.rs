@@ -341,16 +341,19 @@ impl<T: TopicIndex> Rows<T> {
 
     /// Sorts the entries of row `row` by topic if it is a list, so that its order does not depend on the
     /// row's history: as after [`write`](Self::write) with ascending topics. `entries` is scratch memory.
-    pub fn sort_list(&mut self, row: usize, entries: &mut Vec<(u32, u32)>) {
+    pub fn sort_list(&mut self, row: usize, entries: &mut Vec<u64>) {
         let RowMut::Sparse(mut sparse) = self.row_mut(row) else { return };
         let all = 1..=sparse.len();
         if all.clone().is_sorted_by_key(|at| sparse.entry(at).0) {
             return;
         }
+        // Topics are distinct, so the order of these numbers is that of the topics.
+        let packed = |(topic, count): (u32, u32)| u64::from(topic) << 32 | u64::from(count);
         entries.clear();
-        entries.extend(all.clone().map(|at| sparse.entry(at)));
-        entries.sort_unstable_by_key(|entry| entry.0);
-        all.zip(&*entries).for_each(|(at, &(topic, count))| sparse.set(at, topic, count));
+        entries.extend(all.clone().map(|at| packed(sparse.entry(at))));
+        entries.sort_unstable();
+        all.zip(&*entries)
+            .for_each(|(at, &entry)| sparse.set(at, (entry >> 32) as u32, entry as u32));
     }
 
     /// Replaces row `row` by a list in the order of `entries`, (topic, count) pairs with distinct

@@ -216,7 +216,9 @@ impl<T: TopicIndex> InProcess<T> {
         observer: Observer<'_>,
     ) -> Result<Bytes, InProcessError> {
         let mut bytes = Bytes::default();
-        order.iter().for_each(|&shard| self.shards[shard].begin_epoch(&self.spec));
+        order
+            .iter()
+            .for_each(|&shard| self.shards[shard].begin_epoch(&self.spec, self.options.routing));
         for number in 0..self.options.rounds {
             let Some((round, totals)) = self.rounds.pop_front() else { break };
             let _span = span!(INFO, "round", epoch = round.epoch, round = round.number);

@@ -33,7 +33,7 @@ mod word_stats;
 use lda_core::counts::TopicIndex;
 use lda_core::sampler::{BlockKey, Outcome};
 
-use crate::config::Hybrid;
+use crate::config::{Hybrid, Routing};
 use crate::partition_sampler::{
     NotInRow, PartitionSampler, RoundContext, SampleContext, SliceRows,
 };
@@ -153,9 +153,9 @@ impl<T: TopicIndex> Shard<T> {
     }
 
     /// Starts an epoch: sorts each row of C_d by topic, so that results do not depend on the order
-    /// in which the row was changed, and measures the rows' encoded sizes.
-    pub fn begin_epoch(&mut self, spec: &ModelSpec) {
-        self.tokens.begin_epoch(spec);
+    /// in which the row was changed, and if `routing` may push documents, measures the rows' encoded sizes.
+    pub fn begin_epoch(&mut self, spec: &ModelSpec, routing: Routing) {
+        self.tokens.begin_epoch(spec, routing);
     }
 
     /// Restores the state that [`ShardTokens::topics`] returned, between two epochs.

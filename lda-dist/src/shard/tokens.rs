@@ -8,7 +8,7 @@ use super::long::Long;
 use super::part::PartitionTokens;
 use super::source::{Source, Tokens, ranges};
 use super::{RestoreError, ShardError};
-use crate::config::Hybrid;
+use crate::config::{Hybrid, Routing};
 use crate::spec::ModelSpec;
 use crate::wire::RowCode;
 
@@ -113,14 +113,18 @@ impl<T: TopicIndex> ShardTokens<T> {
     }
 
     /// Starts an epoch: sorts each row of C_d by topic, so that results do not depend on the order
-    /// in which the row was changed, and measures the rows' encoded sizes.
-    pub(super) fn begin_epoch(&mut self, spec: &ModelSpec) {
-        let code = RowCode::new(spec.topics());
-        let mut row = Vec::new();
+    /// in which the row was changed, and if `routing` may push documents, measures the rows' encoded sizes.
+    pub(super) fn begin_epoch(&mut self, spec: &ModelSpec, routing: Routing) {
+        let mut entries = Vec::new();
         for document in 0..self.lengths.len() {
-            self.row_at(document, &mut row);
-            self.rows.write(document, row.iter().copied());
-            self.sizes[document] = code.size(&row) as u32;
+            self.rows.sort_list(document, &mut entries);
+        }
+        if routing != Routing::Pull {
+            let (code, mut row) = (RowCode::new(spec.topics()), Vec::new());
+            for document in 0..self.lengths.len() {
+                self.row_at(document, &mut row);
+                self.sizes[document] = code.size(&row) as u32;
+            }
         }
         self.rows.adapt();
     }
@@ -128,7 +132,7 @@ impl<T: TopicIndex> ShardTokens<T> {
     fn count(&mut self, spec: &ModelSpec) {
         self.long.told_all();
         self.count_documents();
-        self.begin_epoch(spec);
+        self.begin_epoch(spec, Routing::Cheapest);
     }
 
     /// Calls `f(topic)` for every token.

@@ -315,7 +315,8 @@ impl<T: TopicIndex> Attempt<T> {
         if round.number == 0 {
             let is_long = |index: &usize| self.shards[*index].has_long();
             self.long_documents.extend((0..self.shards.len()).filter(is_long));
-            node.samplers.for_each(&mut self.shards, |shard| shard.begin_epoch(spec));
+            let routing = options.routing;
+            node.samplers.for_each(&mut self.shards, |shard| shard.begin_epoch(spec, routing));
         }
         for shard in &mut self.shards {
             shard.begin_round(&self.totals, options.sync())?;
