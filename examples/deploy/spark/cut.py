@@ -28,6 +28,7 @@ import bisect
 import contextlib
 import itertools
 import json
+import operator
 import os
 import shutil
 import subprocess
@@ -120,14 +121,14 @@ def store(context, documents, words, names, out, shards, program):
     if any("\n" in word or "\r" in word for word in names or []):
         raise LaunchError("a word contains a line break: remove it, or split the word there", USAGE)
     sizes = documents.mapPartitions(size).collect()
-    befores = list(itertools.accumulate(sizes, lambda a, b: (a[0] + b[0], a[1] + b[1]), initial=(0, 0)))
-    total, tokens = befores.pop()
+    befores = list(itertools.accumulate(sizes, lambda a, b: tuple(map(operator.add, a, b)), initial=(0, 0, 0)))
+    total, tokens, empty = befores.pop()
     if tokens == 0:
         raise LaunchError("the documents have no words", 1)
     if shards > total:
         raise LaunchError(f"{shards} shards of {total} documents: give fewer", USAGE)
     marks = documents.mapPartitionsWithIndex(
-        lambda part, those: reached(those, *befores[part], shards, tokens)
+        lambda part, those: reached(those, *befores[part][:2], shards, tokens)
     ).collect()
     firsts = cuts(marks, total, shards)
     os.makedirs(out, exist_ok=True)
@@ -142,7 +143,8 @@ def store(context, documents, words, names, out, shards, program):
         .mapPartitionsWithIndex(lambda shard, those: [pack(shard, those, words, shared, out, program)])
         .collect()
     )
-    lines = list(parts[0]["head"])
+    # That of shard 0 counts the documents without words in it, and the manifest those in all shards.
+    lines = [f"empty {empty}" if line.startswith("empty ") else line for line in parts[0]["head"]]
     for shard, (first, part) in enumerate(zip(firsts, parts)):
         lines.append(f"shard {shard} {first} {part['rest']}")
     replace(os.path.join(out, MANIFEST), ("\n".join(lines) + "\n").encode())
@@ -217,12 +219,14 @@ def pairs_of_words(words, numbers):
 
 
 def size(documents):
-    """Returns the numbers of documents and tokens of a partition."""
-    count, tokens = 0, 0
+    """Returns the numbers of documents, tokens, and documents without tokens of a partition."""
+    count, tokens, empty = 0, 0, 0
     for document in documents:
         count += 1
-        tokens += sum(times for _, times in document)
-    return [(count, tokens)]
+        length = sum(times for _, times in document)
+        tokens += length
+        empty += length == 0
+    return [(count, tokens, empty)]
 
 
 def reached(documents, first, before, shards, tokens):

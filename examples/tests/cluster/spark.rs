@@ -194,6 +194,15 @@ fn files(directory: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
+/// Checks that two directories have the same files; a panic shows the first that differs.
+fn assert_same_files(found: &Path, wanted: &Path) {
+    let (found, wanted) = (files(found), files(wanted));
+    let differ = found.iter().zip(&wanted).find(|(found, wanted)| found != wanted);
+    let text = |(name, bytes): &(String, Vec<u8>)| (name.clone(), bytes.escape_ascii().to_string());
+    let differ = differ.map(|(found, wanted)| (text(found), text(wanted)));
+    assert!(found == wanted, "{} and {} files: {differ:?}", found.len(), wanted.len());
+}
+
 /// Shards and model of one process, to compare with.
 fn in_one_process(scratch: &Scratch, documents: &[String; 7], epochs: &str) -> PathBuf {
     let [shards, model] = ["wanted", "wanted.lda"].map(|name| scratch.file(name));
@@ -260,7 +269,7 @@ fn documents_are_divided_into_shards(spark: &Spark, scratch: &Scratch, table: &s
     let (status, said) = cut("4", shards);
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("4 shards of 40 documents"), "{said}");
-    assert!(files(shards) == files(&scratch.file("wanted")));
+    assert_same_files(shards, &scratch.file("wanted"));
     let (status, said) = cut("41", shards);
     assert!(status == Some(2) && said.contains("41 shards of 40 documents: give fewer"), "{said}");
     assert!(shards.join("manifest").exists());
@@ -379,6 +388,6 @@ fn a_notebook_does_the_same(spark: &Spark, scratch: &Scratch, table: &str, shard
     let words: Vec<String> = words.lines().map(str::to_owned).collect();
     assert!(!words.is_sorted());
     in_one_process(scratch, &write_pairs(scratch, &words), "30");
-    assert!(files(shards) == files(&scratch.file("wanted")));
+    assert_same_files(shards, &scratch.file("wanted"));
     assert!(is_wanted(scratch, "notebook.lda"));
 }
