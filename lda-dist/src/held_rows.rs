@@ -415,11 +415,14 @@ mod tests {
         let refused = |first: Vec<u8>, second: Vec<u8>| world.held([first, second]).unwrap_err();
         let (first, second) = (encode(&rows[..2]), encode(&rows[2..]));
         // Enough for each of the shards, but not for both.
-        let mut fewer = rows[1].clone();
-        fewer[0].1 -= 1;
-        fewer.retain(|entry| entry.1 > 0);
-        let short = encode(&[rows[0].clone(), fewer]);
-        assert_eq!(refused(short, second.clone()), AnswerError::Row { word: 1 });
+        assert!(rows[1].len() > 1 && rows[1].iter().any(|entry| entry.1 > 1), "{:?}", rows[1]);
+        for at in 0..rows[1].len() {
+            let mut fewer = rows[1].clone();
+            fewer[at].1 -= 1;
+            fewer.retain(|entry| entry.1 > 0);
+            let short = encode(&[rows[0].clone(), fewer]);
+            assert_eq!(refused(short, second.clone()), AnswerError::Row { word: 1 });
+        }
         let truncated = first[..first.len() - 1].to_vec();
         assert_eq!(refused(truncated, second.clone()), WireError::Truncated.into());
         let more = [second, vec![0]].concat();

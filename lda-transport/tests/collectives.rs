@@ -275,6 +275,28 @@ fn a_member_that_restarts_ends_the_operations() {
 }
 
 #[test]
+fn a_member_that_restarts_before_another_begins_ends_the_operation() {
+    let mut nodes = Nodes::new(3);
+    let gather = |place| Collective::AllGather { content: content(place, 300) };
+    nodes.begin(2, gather(2));
+    nodes.run();
+    let down = |of: &mut Nodes, at: usize, peer| {
+        let reason = DisconnectReason::Closed;
+        of.endpoints[at].handle(Event::Down { peer: id(peer), reason }, of.now);
+    };
+    down(&mut nodes, 0, 2);
+    // The part is here, and its sender is away.
+    let operation = nodes.begin(0, gather(0));
+    nodes.endpoints[2] = Endpoint::new(config(99));
+    for (at, peer) in [(0, 2), (2, 0)] {
+        nodes.endpoints[at].handle(Event::Up { peer: id(peer) }, nodes.now);
+    }
+    nodes.run();
+    let lost = CollectiveError::Lost { peer: id(2), reason: FailureReason::NewIncarnation };
+    assert_eq!(nodes.take(0), [(operation, Err(lost))]);
+}
+
+#[test]
 fn a_member_that_reconnects_continues() {
     let mut nodes = Nodes::new(3);
     nodes.mute = vec![2];

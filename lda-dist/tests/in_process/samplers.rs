@@ -186,6 +186,26 @@ fn every_sampler_has_the_law_that_it_has_in_one_process() {
     }
 }
 
+/// More steps have the same law at the end, but other draws.
+#[test]
+fn steps_and_proposals_are_those_of_the_options() {
+    let corpus = corpus(100, 80, 20);
+    let spec = ModelSpec::new(10, 80, 0.2.into(), 0.02, 3).unwrap();
+    let topics = |sampler: SamplerOptions| {
+        let options = Options { sampler, ..Options::default() };
+        let mut run = InProcess::<u16>::new(&spec, &corpus, &options).unwrap();
+        run.epoch().unwrap();
+        let mut topics = Vec::new();
+        run.for_each(|document, word, topic| topics.push((document, word, topic)));
+        topics
+    };
+    for kind in [SamplerKind::Light, SamplerKind::Alias] {
+        let of = |steps| topics(SamplerOptions::from(kind).with_steps(steps).unwrap());
+        assert_eq!(of(1), topics(kind.into()), "{kind}");
+        assert_ne!(of(1), of(3), "{kind}");
+    }
+}
+
 #[test]
 fn every_sampler_reaches_the_likelihood_of_one_process() {
     let corpus = corpus(400, 300, 30);

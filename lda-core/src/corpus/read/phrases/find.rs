@@ -360,6 +360,7 @@ mod tests {
         assert_eq!(find(frequent, &lines), [""; 0]);
         // Neighbours in other documents, or with a dropped word between them, are none.
         assert_eq!(find(options(), &["a", "b", "a", "b", "a 7 b", "a 7 b"]), [""; 0]);
+        assert_eq!(find(options(), &["x a", "b y", "y a", "b x", "x y", "y x"]), [""; 0]);
     }
 
     #[test]
