@@ -25,8 +25,8 @@ pub enum Role<T: TopicIndex, D> {
 
 impl<T: TopicIndex, D: Documents> Role<T, D> {
     /// The role of node `id`. Only workers read `documents`. Without a `snapshot_writer` no checkpoints
-    /// are written, and a restart goes back to the beginning; with one the run goes on from the
-    /// checkpoint of this run in its storage, if there is one.
+    /// are written, and the run goes back to the beginning when a worker is lost; with one it goes on from
+    /// the checkpoint of this run in its storage, if there is one.
     pub fn new(
         setup: Setup,
         id: NodeId,

@@ -1,4 +1,4 @@
-//! The last two epochs that all workers have written, from which a restart goes on.
+//! The last two epochs that all workers have written, from which a restart goes on if a worker was lost.
 //!
 //! Workers write snapshots in the background, some of them more slowly than others. A checkpoint is
 //! complete if *each* worker has written its topics after the *same* epoch; so the master lets all of
@@ -14,7 +14,7 @@ use crate::snapshot::{LATEST, Latest, decode_latest, encode_latest};
 /// Record of the last epochs that all workers have written.
 #[derive(Debug)]
 pub(super) struct Checkpoint {
-    /// Access to storage; without it every restart goes back to the beginning.
+    /// Access to storage; without it the run goes back to the beginning if a worker is lost.
     writer: Option<SnapshotWriter>,
     /// Identifies the run in storage.
     run: u64,

@@ -166,7 +166,8 @@ impl Master {
         }
     }
 
-    /// Last epoch from which a restart continues: all workers have written its topics. 0 if none.
+    /// Last epoch whose topics all workers have written: the run continues from it after a worker is lost, or
+    /// when all nodes are started again. 0 if none.
     pub fn kept(&self) -> u32 {
         self.checkpoint.latest().epoch
     }
