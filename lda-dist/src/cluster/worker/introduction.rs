@@ -1,4 +1,4 @@
-//! What a worker tells a master that does not know it: word counts of its shards, and that it is ready.
+//! Introduction of a worker to a master that does not know it: word counts of its shards, and its readiness.
 
 use lda_core::counts::TopicIndex;
 
