@@ -1,6 +1,7 @@
 //! Rows that stay at a worker while its shards sample them: the same bits, and fewer bytes.
 
 use lda_dist::cluster::Assignment;
+use lda_dist::config::SAMPLERS;
 use lda_dist::placement::Partitioner;
 
 use super::*;
@@ -40,6 +41,25 @@ fn rows_that_stay_leave_no_trace() {
                 }
             }
         }
+    }
+}
+
+/// Rows of many topics are lists, and the order of a list decides between draws. Pulled lists are sorted.
+#[test]
+fn lists_that_stay_have_the_order_of_pulled_ones() {
+    let mut rng = Xoshiro256PlusPlus::from_seed(5);
+    let document = |_| (0..40).map(|_| rng.below(25)).collect::<Vec<_>>();
+    let corpus = Corpus::from_tokens((0..80).map(document).collect::<Vec<_>>()).unwrap();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    for sampler in SAMPLERS {
+        let cut = Options { shards: 4, partitions: 4, rounds: 4, ..Options::default() };
+        let options = Options { routing: Routing::Pull, sampler: sampler.into(), ..cut };
+        let mut setup = setup(&corpus, 1, options);
+        setup.spec = ModelSpec::new(3000, 25, 0.05.into(), BETA, 3).unwrap();
+        let expected = expected(&corpus, &setup);
+        let mut world = world(&setup, &stored, Network::default(), 1);
+        run(&mut world);
+        assert!(of_world(&mut world, &setup, &stored).is_like(&expected), "{sampler}");
     }
 }
 
