@@ -10,6 +10,9 @@ use crate::cluster::epoch_range::EpochRange;
 use crate::placement::DocumentLengths;
 use crate::shard::Shard;
 
+/// (word, tokens, documents) of each word, ascending.
+type WordCounts = Vec<(u32, u64, u32)>;
+
 impl<T: TopicIndex, D: Documents> Worker<T, D> {
     /// Sends the word counts of the shards to a master that does not have them: from the shards' tokens
     /// if they are here, else from the documents.
@@ -40,8 +43,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         Ok(())
     }
 
-    /// Lengths of a shard's documents, and (word, tokens, documents) of its words, ascending.
-    fn count_words(&self, shard: u16) -> Result<(DocumentLengths, Vec<(u32, u64, u32)>), Failed> {
+    /// Lengths of a shard's documents, and counts of its words.
+    fn count_words(&self, shard: u16) -> Result<(DocumentLengths, WordCounts), Failed> {
         let failed = |why: String| Failed::Documents { shard, why };
         let (corpus, _) = self.documents.read(shard).map_err(|error| failed(error.to_string()))?;
         let words = self.setup.spec.words();
