@@ -8,7 +8,7 @@ use crate::placement::DocumentLengths;
 
 impl<T: TopicIndex> ShardTokens<T> {
     /// Number and lengths of the documents.
-    pub fn document_lengths(&self) -> DocumentLengths {
+    pub(crate) fn document_lengths(&self) -> DocumentLengths {
         let mut all = DocumentLengths::default();
         let mut add = |length: u64| {
             all.add(DocumentLengths { documents: 1, squares: length.saturating_mul(length) });
@@ -23,7 +23,7 @@ impl<T: TopicIndex> ShardTokens<T> {
     }
 
     /// (word, tokens, documents) of the words that the shard has, words ascending.
-    pub fn word_stats(&self) -> Vec<(u32, u64, u32)> {
+    pub(crate) fn word_stats(&self) -> Vec<(u32, u64, u32)> {
         // (partition, place of the word, document) of the tokens of long documents.
         let mut of_long = Vec::new();
         self.long.for_each(|document, partition, place, _| {

@@ -60,7 +60,7 @@ pub fn unreachable(kind: Kind, phase: Phase) -> Option<&'static str> {
     never_sent(kind).or_else(|| never_at(kind.to, phase)).or_else(|| never_then(kind, phase))
 }
 
-/// Whether a message is too rare for each of its cells to be reached: no snapshot is damaged here, so only a
+/// Returns true for a message too rare to be seen in each phase. No snapshot is damaged here, so only a
 /// worker that crashes while an attempt begins from topics in memory does not have them.
 fn is_too_rare(kind: Kind) -> bool {
     kind.message == Message::Unreadable

@@ -199,16 +199,21 @@ fn a_lost_server_or_master_costs_no_epoch() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     let server = NodeId(2);
-    for (staleness, lost, storage) in [
-        (0, vec![server], false),
-        (0, vec![MASTER], false),
-        (0, vec![MASTER, server], false),
-        (0, vec![server], true),
-        (2, vec![server], false),
+    let short = Hybrid::default();
+    let long = Hybrid { short_length: 12, mh_steps: 2 };
+    for (staleness, hybrid, lost, storage) in [
+        (0, short, vec![server], false),
+        (0, short, vec![MASTER], false),
+        (0, short, vec![MASTER, server], false),
+        (0, short, vec![server], true),
+        (2, short, vec![server], false),
+        // Long documents have proposals, which are part of a checkpoint.
+        (0, long, vec![MASTER, server], false),
     ] {
         let mut setup = spec(&corpus, 3).epochs(6);
+        setup.options.hybrid = hybrid;
         setup.options.staleness = staleness;
-        let what = format!("staleness {staleness}, {lost:?}, {storage}");
+        let what = format!("staleness {staleness}, {hybrid:?}, {lost:?}, {storage}");
         let storage = storage.then(|| Arc::new(Memory::default()));
         let mut world = match &storage {
             Some(storage) => world(&setup, &stored, storage, Network::default(), 5),

@@ -11,12 +11,18 @@ use crate::config::Options;
 use crate::documents::InMemory;
 use crate::placement::DocumentLengths;
 use crate::spec::ModelSpec;
+use crate::storage::Memory;
 
 const SERVER: NodeId = NodeId(1);
 const WORKER: NodeId = NodeId(2);
 
 /// The master of a run with one server and one worker, which are ready.
 fn master(asked: &mut Recorder) -> Master {
+    master_with(None, asked)
+}
+
+/// The same with storage for checkpoints.
+fn master_with(writer: Option<SnapshotWriter>, asked: &mut Recorder) -> Master {
     let corpus = Corpus::from_tokens([[0u32, 1, 1]]).unwrap();
     let cut = Options { shards: 1, partitions: 1, rounds: 1, ..Options::default() };
     let setup = Setup::new(ModelSpec::new(3, 2, 0.1.into(), 0.1, 1).unwrap(), 1)
@@ -25,7 +31,7 @@ fn master(asked: &mut Recorder) -> Master {
         .evaluate_every(0)
         .checkpoint_every(1)
         .prefetch(0);
-    let mut master = Master::new(setup, None);
+    let mut master = Master::new(setup, writer);
     let word_stats = vec![(0, 1, 1), (1, 2, 1)];
     let words = Control::Words { shard: 0, lengths: DocumentLengths::of(&corpus), word_stats };
     let here = Control::Ready { attempt: 0, in_memory: EpochRange::default() };
@@ -163,4 +169,31 @@ fn a_run_goes_back_to_a_checkpoint_without_topics_in_memory() {
     master.act(message(WORKER, &unreadable), &mut asked).unwrap();
     assert_eq!((master.step, master.round()), (Step::Starting(1), Round::joining(0, 3)));
     assert!(master.trouble().is_none(), "no checkpoint is damaged");
+}
+
+/// Otherwise a master that is lost in between would go on after an epoch that has no report.
+#[test]
+fn a_checkpoint_is_recorded_when_its_epoch_is_reported() {
+    let mut asked = Recorder::default();
+    let writer = SnapshotWriter::now(Arc::new(Memory::default()));
+    let mut master = master_with(Some(writer), &mut asked);
+    // Changes of C_k, and bytes held.
+    let reply = |delta: &[(u32, i32)]| {
+        let mut reply = Vec::new();
+        RowCode::new(3).encode(delta, &mut reply);
+        [reply, vec![0; 8]].concat()
+    };
+    let done = |round, kept, epoch_stats| {
+        let (writing, delta) = (false, Vec::new());
+        message(WORKER, &Control::RoundDone { round, kept, writing, delta, epoch_stats })
+    };
+    master.act(done(Round::joining(0, 1), 0, None), &mut asked).unwrap();
+    end(&mut master, &mut asked, &reply(&[(0, 3)])).unwrap();
+    end(&mut master, &mut asked, &[]).unwrap();
+    let round = Round { epoch: 1, number: 0, attempt: 1 };
+    assert_eq!((master.step, master.round()), (Step::Working, round));
+    master.act(done(round, 1, Some(WorkerEpochStats::default())), &mut asked).unwrap();
+    assert_eq!((master.step, master.kept(), master.report()), (Step::Ending(1), 0, None));
+    end(&mut master, &mut asked, &reply(&[])).unwrap();
+    assert_eq!((master.kept(), master.report().map(|report| report.kept)), (1, Some(1)));
 }
