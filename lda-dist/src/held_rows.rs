@@ -11,7 +11,8 @@
 //! Requests are those of a [trip](crate::trip): a word's row is pulled, and its delta is pushed, on behalf
 //! of the first shard that has the word.
 //!
-//! Memory: the rows as [`Rows`], and encoded as servers have them.
+//! Memory: the rows as [`Rows`], and while they have changes that were not pushed, encoded as servers have
+//! them.
 
 use std::ops::Range;
 
@@ -39,7 +40,7 @@ struct Part {
     /// Row of each requested word.
     rows: Vec<u32>,
     /// The rows as servers have them, encoded: one frame for each slice of the partition. `None` while a
-    /// slice is awaited.
+    /// slice is awaited, and from a push until the rows are sampled again.
     slices: Vec<Option<Frame>>,
 }
 
@@ -143,19 +144,21 @@ impl RowsRequest {
     ) -> Result<HeldRows<T>, AnswerError> {
         let partition = self.partition;
         let (words, parts) = (std::mem::take(&mut self.words), std::mem::take(&mut self.parts));
-        let (mut lists, mut tokens) = (Lists::<u32>::default(), vec![0; words.len()]);
-        for part in &parts {
-            part.each_row(cx, partition, &mut lists, |row, list| {
-                tokens[row as usize] = list.iter().map(|entry| u64::from(entry.1)).sum();
-            })?;
-        }
+        let read = parts.iter().map(|part| part.read(cx, partition));
+        let read = read.collect::<Result<Vec<Lists<u32>>, _>>()?;
+        let lists = || {
+            let each = parts.iter().zip(&read);
+            each.flat_map(|(part, lists)| {
+                part.rows.iter().map(|&row| row as usize).zip(lists.iter())
+            })
+        };
+        let mut tokens = vec![0; words.len()];
+        lists().for_each(|(row, list)| {
+            tokens[row] = list.iter().map(|entry| u64::from(entry.1)).sum()
+        });
         let topics = cx.spec.topics() as usize;
         let mut rows = Rows::new(topics, tokens.into_iter(), Density::Auto)?;
-        for part in &parts {
-            part.each_row(cx, partition, &mut lists, |row, list| {
-                rows.write(row as usize, list.iter().copied());
-            })?;
-        }
+        lists().for_each(|(row, list)| rows.write(row, list.iter().copied()));
         check_tokens(partition, &words, &rows, shards)?;
         Ok(HeldRows { partition, words, rows, parts, is_ahead: false })
     }
@@ -186,20 +189,13 @@ fn check_tokens<T: TopicIndex>(
 }
 
 impl Part {
-    /// Calls `f(row, list)` with each requested row as servers have it, topics ascending. `lists` is scratch
-    /// memory.
-    fn each_row(
-        &self,
-        cx: TripContext<'_>,
-        partition: u16,
-        lists: &mut Lists<u32>,
-        mut f: impl FnMut(u32, &[(u32, u32)]),
-    ) -> Result<(), AnswerError> {
+    /// Requested rows as servers have them, topics ascending.
+    fn read(&self, cx: TripContext<'_>, partition: u16) -> Result<Lists<u32>, AnswerError> {
+        let mut lists = Lists::default();
         let frames = self.slices.iter().map(|slice| slice.as_deref().unwrap_or_default());
         let topics = cx.slices(partition).map(|slice| cx.topics(slice));
         let mut slices: Vec<(Range<u32>, &[u8])> = topics.zip(frames).collect();
-        for &row in &self.rows {
-            lists.clear();
+        for _ in &self.rows {
             for (at, (topics, bytes)) in slices.iter_mut().enumerate() {
                 let code = RowCode::new(topics.end - topics.start);
                 if at == 0 {
@@ -208,10 +204,9 @@ impl Part {
                     lists.read_more(code, topics.start, bytes)?;
                 }
             }
-            f(row, lists.last_mut());
         }
         match slices.iter().map(|(_, bytes)| bytes.len()).sum() {
-            0 => Ok(()),
+            0 => Ok(lists),
             bytes => Err(AnswerError::Rest { bytes }),
         }
     }
@@ -221,11 +216,14 @@ impl<T: TopicIndex> HeldRows<T> {
     /// Samples the tokens of one of the shards for which the rows were requested.
     pub fn sample(
         &mut self,
+        cx: TripContext<'_>,
         shard: &mut Shard<T>,
         sampler: &mut PartitionSampler<T>,
         round: &RoundContext<'_>,
     ) {
-        self.is_ahead = true;
+        if !std::mem::replace(&mut self.is_ahead, true) {
+            self.note_pushed(cx);
+        }
         shard.sample_held(sampler, round, self.partition, &self.words, &mut self.rows);
     }
 
@@ -234,33 +232,45 @@ impl<T: TopicIndex> HeldRows<T> {
         self.is_ahead
     }
 
+    /// Encodes the rows, which are those of servers, if that was not done before.
+    fn note_pushed(&mut self, cx: TripContext<'_>) {
+        let Self { partition, rows, parts, .. } = self;
+        let (mut now, mut scratch) = (Vec::new(), Vec::new());
+        for part in parts {
+            for (slice, number) in part.slices.iter_mut().zip(cx.slices(*partition)) {
+                let topics = cx.topics(number);
+                slice.get_or_insert_with(|| {
+                    let mut encoded = Vec::new();
+                    for &row in &part.rows {
+                        sorted_row(rows, row, &mut now);
+                        RowCode::encode_part(&now, &topics, &mut scratch, &mut encoded);
+                    }
+                    Frame::from(encoded)
+                });
+            }
+        }
+    }
+
     /// Requests that push all changes since the rows were pulled or pushed. Afterwards servers have these
-    /// rows. If the rows do not `stay`, this must be the last use.
-    pub fn push(&mut self, cx: TripContext<'_>, round: Round, stay: bool) -> Vec<TripRequest> {
+    /// rows.
+    pub fn push(&mut self, cx: TripContext<'_>, round: Round) -> Vec<TripRequest> {
         let Self { partition, rows, parts, is_ahead, .. } = self;
         *is_ahead = false;
         let slices: Vec<(u16, Range<u32>)> =
             cx.slices(*partition).map(|slice| (slice, cx.topics(slice))).collect();
-        let (mut lists, mut requests) = (Lists::default(), Vec::new());
-        let (mut now, mut delta) = (Vec::new(), Vec::new());
-        let (mut scratch, mut scratch_delta) = (Vec::new(), Vec::new());
+        let mut requests = Vec::new();
+        let (mut now, mut delta, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
         for part in parts {
             let mut bodies = vec![part.bits.clone(); slices.len()];
-            let mut after = vec![Vec::new(); slices.len()];
-            let each = |row: u32, before: &[(u32, u32)]| {
-                now.clear();
-                rows.for_each(row as usize, |topic, count| now.push((topic, count)));
-                now.sort_unstable_by_key(|entry| entry.0);
+            let before = part.read(cx, *partition).expect("rows that were read before");
+            for (&row, before) in part.rows.iter().zip(before.iter()) {
+                sorted_row(rows, row, &mut now);
                 difference(before, &now, &mut delta);
-                for (((_, topics), body), after) in slices.iter().zip(&mut bodies).zip(&mut after) {
-                    RowCode::encode_part(&delta, topics, &mut scratch_delta, body);
-                    if stay {
-                        RowCode::encode_part(&now, topics, &mut scratch, after);
-                    }
+                for ((_, topics), body) in slices.iter().zip(&mut bodies) {
+                    RowCode::encode_part(&delta, topics, &mut scratch, body);
                 }
-            };
-            part.each_row(cx, *partition, &mut lists, each).expect("rows that were read before");
-            part.slices = after.into_iter().map(|after| Some(Frame::from(after))).collect();
+            }
+            part.slices.fill(None);
             for ((slice, _), body) in slices.iter().zip(bodies) {
                 requests.push(TripRequest::new(Kind::PushDeltas, part.shard, *slice, round, body));
             }
@@ -277,6 +287,13 @@ impl<T: TopicIndex> HeldRows<T> {
         let parts: usize = self.parts.iter().map(of_part).sum();
         parts + 4 * self.words.capacity() + self.rows.memory() as usize
     }
+}
+
+/// Writes a row to `to`, topics ascending.
+fn sorted_row<T: TopicIndex>(rows: &Rows<T>, row: u32, to: &mut Vec<(u32, u32)>) {
+    to.clear();
+    rows.for_each(row as usize, |topic, count| to.push((topic, count)));
+    to.sort_unstable_by_key(|entry| entry.0);
 }
 
 /// Writes to `delta` the changes that make `after` of `before`; all have their topics ascending.

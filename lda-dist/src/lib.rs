@@ -76,6 +76,7 @@ mod partition_sampler;
 pub mod placement;
 pub mod plan;
 pub mod request;
+mod round_deltas;
 pub mod route;
 mod row_cache;
 pub mod row_store;

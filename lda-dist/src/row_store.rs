@@ -1,27 +1,28 @@
 //! Rows of C_w of one partition on a server.
 //!
-//! Rows are stored in their wire format ([`RowCode`]): a row is copied when it is pulled, which
-//! happens a thousand times per epoch, and re-encoded once per round. Deltas are kept apart until
-//! their round ends, so all pulls of a round read the rows of one moment, in whatever order they
-//! arrive.
+//! Rows are stored in their wire format ([`RowCode`]): a row is copied when it is pulled, and encoded
+//! again when a round has ended that changed it. Deltas are kept apart until their round ends, so all pulls of a
+//! round read the rows of one moment, in whatever order they arrive.
 //!
 //! With overlapping rounds, a round must not see the deltas of its predecessor, so rows are
-//! multi-versioned: one **version** per round that has ended, as long as an open round reads it.
+//! multi-versioned: one **version** per round that has ended, as long as an open round reads it. A version
+//! has only the rows that were replaced when the next one began.
 //!
-//! Memory: the encoded rows of each version and 8 bytes per word; and 16 bytes for each (word,
-//! topic) that has changed in an open round, or twice that before deltas of the same topic are
-//! merged.
+//! Cost: the end of a round takes O(entries of its deltas, and of the rows that they change), however many
+//! rows there are.
+//!
+//! Memory: the encoded rows, those of older versions, as many bytes again of rows that no version needs
+//! any more, and 16 bytes per word; and 8 bytes for each (word, topic) that has changed in an open round,
+//! or twice that before deltas of the same topic are merged.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use thiserror::Error;
 
+use crate::round_deltas::RoundDeltas;
 use crate::spec::Round;
 use crate::wire::{RowCode, WireError};
-
-/// Deltas of a round before they are first merged.
-const FEW: usize = 1 << 16;
 
 /// A delta that does not fit the rows: a peer has sent a message of another state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
@@ -53,53 +54,32 @@ pub enum RowStoreError {
 #[derive(Clone, Debug)]
 pub struct RowStore {
     code: RowCode,
-    words: usize,
-    /// Versions of the rows, named by the number of rounds that had ended; the last one is current.
-    versions: VecDeque<(u64, Encoded)>,
+    /// Current row of each word.
+    rows: Vec<Place>,
+    /// Encoded rows of all versions, and unused ones.
+    bytes: Vec<u8>,
+    /// Number of bytes that no version needs.
+    unused: usize,
+    /// Rows that the end of a round replaced, words ascending, with the number of the version that it made.
+    replaced: VecDeque<(u64, Vec<(u32, Place)>)>,
     /// Number of rounds that have ended.
     ended: u64,
+    /// The oldest version that was not forgotten.
+    oldest: u64,
     /// Deltas of open rounds.
-    changes: BTreeMap<Round, Changes>,
+    changes: BTreeMap<Round, RoundDeltas>,
 }
 
-/// Encoded rows, concatenated.
-#[derive(Clone, Debug)]
-struct Encoded {
-    /// Start of each row, and the end.
-    starts: Vec<u64>,
-    bytes: Vec<u8>,
+/// Position of an encoded row.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    start: usize,
+    len: u32,
 }
 
-/// Deltas of a round.
-#[derive(Clone, Debug, Default)]
-struct Changes {
-    /// (word, topic, change of the count).
-    all: Vec<(u32, u32, i64)>,
-    /// Length of the prefix that is sorted and has distinct (word, topic) pairs.
-    merged: usize,
-}
-
-impl Encoded {
-    fn row(&self, word: u32) -> &[u8] {
-        let range: Range<usize> =
-            self.starts[word as usize] as usize..self.starts[word as usize + 1] as usize;
-        &self.bytes[range]
-    }
-}
-
-impl Changes {
-    fn merge(&mut self) {
-        // PERF: a stable sort, which recognises the sorted prefix.
-        self.all.sort_by_key(|&(word, topic, _)| (word, topic));
-        self.all.dedup_by(|next, kept| {
-            let same = (next.0, next.1) == (kept.0, kept.1);
-            if same {
-                kept.2 += next.2;
-            }
-            same
-        });
-        self.all.retain(|change| change.2 != 0);
-        self.merged = self.all.len();
+impl Place {
+    fn range(self) -> Range<usize> {
+        self.start..self.start + self.len as usize
     }
 }
 
@@ -111,16 +91,19 @@ impl RowStore {
     pub fn new(topics: u32, words: usize) -> Self {
         let code = RowCode::new(topics);
         let mut bytes = Vec::new();
-        (0..words).for_each(|_| code.encode::<u32>(&[], &mut bytes));
-        let each = bytes.len() / words.max(1);
-        let starts = (0..=words).map(|word| (word * each) as u64).collect();
-        let versions = VecDeque::from([(0, Encoded { starts, bytes })]);
-        Self { code, words, versions, ended: 0, changes: BTreeMap::new() }
+        let mut empty = |_| {
+            let start = bytes.len();
+            code.encode::<u32>(&[], &mut bytes);
+            Place { start, len: (bytes.len() - start) as u32 }
+        };
+        let rows = (0..words).map(&mut empty).collect();
+        let (replaced, changes) = (VecDeque::new(), BTreeMap::new());
+        Self { code, rows, bytes, unused: 0, replaced, ended: 0, oldest: 0, changes }
     }
 
     /// Number of words.
     pub fn num_words(&self) -> usize {
-        self.words
+        self.rows.len()
     }
 
     /// Number of rounds that have ended, which names the current version.
@@ -128,18 +111,19 @@ impl RowStore {
         self.ended
     }
 
-    fn at(&self, version: u64) -> &Encoded {
-        let after = self.versions.partition_point(|&(number, _)| number <= version);
-        let found = after.checked_sub(1).map(|at| &self.versions[at].1);
-        found.expect("a version that was not forgotten")
-    }
-
     /// Encoded row of a word in a version.
     ///
     /// # Panics
     /// If there is no such word, or if the version was [forgotten](Self::forget).
     pub fn encoded(&self, version: u64, word: u32) -> &[u8] {
-        self.at(version).row(word)
+        assert!(version >= self.oldest, "a version that was forgotten");
+        let later = self.replaced.iter().skip_while(|(number, _)| *number <= version);
+        let mut replaced = later.filter_map(|(_, rows)| {
+            let at = rows.binary_search_by_key(&word, |row| row.0).ok()?;
+            Some(rows[at].1)
+        });
+        let place = replaced.next().unwrap_or(self.rows[word as usize]);
+        &self.bytes[place.range()]
     }
 
     /// Decodes the current row of a word.
@@ -168,7 +152,8 @@ impl RowStore {
         read.expect("rows that were written here");
     }
 
-    /// Adds a delta to a word's row, which takes effect when the round ends.
+    /// Adds a delta to a word's row, which takes effect when the round ends. The same topic may occur more
+    /// than once.
     ///
     /// # Errors
     /// [`RowStoreError::Word`].
@@ -178,14 +163,11 @@ impl RowStore {
         word: u32,
         delta: &[(u32, i32)],
     ) -> Result<(), RowStoreError> {
-        if word as usize >= self.num_words() {
-            return Err(RowStoreError::Word { word, words: self.num_words() });
+        let words = self.num_words();
+        if word as usize >= words {
+            return Err(RowStoreError::Word { word, words });
         }
-        let changes = self.changes.entry(round).or_default();
-        changes.all.extend(delta.iter().map(|&(topic, by)| (word, topic, i64::from(by))));
-        if changes.all.len() >= FEW.max(changes.merged * 2) {
-            changes.merge();
-        }
+        self.changes.entry(round).or_insert_with(|| RoundDeltas::new(words)).add(word, delta);
         Ok(())
     }
 
@@ -199,65 +181,90 @@ impl RowStore {
     /// If `totals` does not have K entries.
     pub fn end_round(&mut self, round: Round, totals: &mut [i64]) -> Result<(), RowStoreError> {
         assert_eq!(totals.len(), self.code.topics() as usize, "one total per topic");
-        let changes = self.changes.entry(round).or_default();
-        changes.merge();
-        let changes = &self.changes[&round].all;
-        if !changes.is_empty() {
-            let rows = self.after(changes)?;
-            for &(_, topic, by) in changes {
+        if let Some(mut deltas) = self.changes.remove(&round) {
+            let len = self.bytes.len();
+            let mut rows = match self.write_changed(&mut deltas) {
+                Ok(rows) => rows,
+                Err(error) => {
+                    self.bytes.truncate(len);
+                    self.changes.insert(round, deltas);
+                    return Err(error);
+                }
+            };
+            for (topic, by) in deltas.changes() {
                 totals[topic as usize] += by;
             }
-            self.versions.push_back((self.ended + 1, rows));
+            for (word, place) in &mut rows {
+                std::mem::swap(&mut self.rows[*word as usize], place);
+            }
+            self.replaced.push_back((self.ended + 1, rows));
         }
-        self.changes.remove(&round);
         self.ended += 1;
         Ok(())
     }
 
-    /// The current rows with these changes.
-    fn after(&self, changes: &[(u32, u32, i64)]) -> Result<Encoded, RowStoreError> {
-        let now = self.at(self.ended);
-        let (mut starts, mut bytes) = (vec![0], Vec::with_capacity(now.bytes.len()));
-        let (mut row, mut new) = (Vec::new(), Vec::new());
-        let mut changes = changes.chunk_by(|a, b| a.0 == b.0).peekable();
-        for word in 0..self.num_words() as u32 {
-            match changes.next_if(|changes| changes[0].0 == word) {
-                None => bytes.extend_from_slice(now.row(word)),
-                Some(changes) => {
-                    self.read(self.ended, word, &mut row);
-                    add(&row, changes, &mut new)?;
-                    self.code.encode(&new, &mut bytes);
-                }
-            }
-            starts.push(bytes.len() as u64);
-        }
-        Ok(Encoded { starts, bytes })
+    /// Appends the rows that deltas change, as they are afterwards.
+    fn write_changed(
+        &mut self,
+        deltas: &mut RoundDeltas,
+    ) -> Result<Vec<(u32, Place)>, RowStoreError> {
+        let (mut row, mut new_row, mut new) = (Vec::new(), Vec::new(), Vec::new());
+        deltas.for_each(|word, delta| {
+            self.read(self.ended, word, &mut row);
+            add(word, &row, delta, &mut new_row)?;
+            let start = self.bytes.len();
+            self.code.encode(&new_row, &mut self.bytes);
+            let len = (self.bytes.len() - start) as u32;
+            new.push((word, Place { start, len }));
+            Ok(())
+        })?;
+        Ok(new)
     }
 
     /// Frees versions that are older than this one, which no open round reads.
     pub fn forget(&mut self, version: u64) {
-        while self.versions.get(1).is_some_and(|&(next, _)| next <= version) {
-            self.versions.pop_front();
+        self.oldest = self.oldest.max(version);
+        while let Some((number, rows)) = self.replaced.front()
+            && *number <= version
+        {
+            self.unused += rows.iter().map(|row| row.1.len as usize).sum::<usize>();
+            self.replaced.pop_front();
         }
+        if self.unused > self.bytes.len() / 2 {
+            self.compact();
+        }
+    }
+
+    /// Drops the bytes that no version needs.
+    fn compact(&mut self) {
+        let mut bytes = Vec::with_capacity(self.bytes.len() - self.unused);
+        let older = self.replaced.iter_mut().flat_map(|(_, rows)| rows).map(|row| &mut row.1);
+        for place in self.rows.iter_mut().chain(older) {
+            let start = bytes.len();
+            bytes.extend_from_slice(&self.bytes[place.range()]);
+            place.start = start;
+        }
+        (self.bytes, self.unused) = (bytes, 0);
     }
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        let of = |rows: &Encoded| rows.bytes.capacity() + 8 * rows.starts.capacity();
-        let versions: usize = self.versions.iter().map(|version| of(&version.1)).sum();
-        versions + 16 * self.changes.values().map(|it| it.all.capacity()).sum::<usize>()
+        let places: usize = self.replaced.iter().map(|(_, rows)| rows.capacity()).sum();
+        let changes: usize = self.changes.values().map(RoundDeltas::memory).sum();
+        self.bytes.capacity() + size_of::<Place>() * self.rows.capacity() + 24 * places + changes
     }
 }
 
-/// Adds changes to a row, both with topics ascending.
+/// Adds the delta of a word to its row, both with topics ascending.
 fn add(
+    word: u32,
     row: &[(u32, u32)],
-    changes: &[(u32, u32, i64)],
+    delta: &[(u32, i64)],
     new: &mut Vec<(u32, u32)>,
 ) -> Result<(), RowStoreError> {
     new.clear();
     let mut row = row.iter().copied().peekable();
-    for &(word, topic, by) in changes {
+    for &(topic, by) in delta {
         while let Some(entry) = row.next_if(|entry| entry.0 < topic) {
             new.push(entry);
         }
@@ -331,7 +338,8 @@ mod tests {
                 plain.push(now);
                 let first = plain.len().saturating_sub(kept);
                 store.forget(first as u64);
-                prop_assert!(store.versions.len() <= kept);
+                prop_assert!(store.replaced.len() < kept);
+                prop_assert!(store.unused <= store.bytes.len() / 2);
                 for (version, rows) in plain.iter().enumerate().skip(first) {
                     check(rows, &store, version as u64)?;
                 }
@@ -371,18 +379,5 @@ mod tests {
         store.add(round(1), 1, &[(3, 3)]).unwrap();
         store.end_round(round(1), &mut totals).unwrap();
         assert_eq!(totals, [1, 0, 0, 2]);
-    }
-
-    #[test]
-    fn many_changes_of_few_topics_take_little_room() {
-        let mut store = RowStore::new(4, 1);
-        for _ in 0..FEW * 4 {
-            store.add(round(0), 0, &[(1, 1), (2, 1)]).unwrap();
-        }
-        let held = store.changes[&round(0)].all.capacity();
-        assert!(held <= FEW * 4, "{held}");
-        let mut totals = [0; 4];
-        store.end_round(round(0), &mut totals).unwrap();
-        assert_eq!(totals, [0, (FEW * 4) as i64, (FEW * 4) as i64, 0]);
     }
 }

@@ -32,6 +32,9 @@ pub(super) trait Pass<T>: Send + Sync {
 /// Order and passes of a sampler.
 pub(super) struct Kind<T> {
     pub order: Order,
+    /// Whether draws by word depend on the order of the words' lists. F+LDA and the exact sampler copy a
+    /// word's list into an array first.
+    pub depends_on_order: bool,
     by_word: Option<Box<dyn Pass<T>>>,
     by_document: Option<Box<dyn Pass<T>>>,
 }
@@ -61,7 +64,9 @@ impl<T: TopicIndex> Kind<T> {
             }
             _ => panic!("{options:?} is not a sampler of partitions"),
         };
-        Self { order, by_word, by_document }
+        let in_arrays =
+            matches!(options, SamplerOptions::Exact { .. } | SamplerOptions::FPlus { .. });
+        Self { order, depends_on_order: !in_arrays, by_word, by_document }
     }
 
     /// The pass over tokens that are visited by word.

@@ -19,13 +19,14 @@ use std::fmt;
 use std::ops::Range;
 
 use lda_core::counts::{Density, Rows, TopicIndex};
+use lda_core::layout::RowRun;
 use lda_core::sampler::{BlockKey, Context, GridBlock, Sampler, Warp, padded};
 use lda_core::train::SamplerOptions;
 
 use crate::spec::{ModelSpec, Round};
 use crate::wire::{Lists, RowCode, WireError};
 use delta::Delta;
-use kind::{Kind, Order};
+use kind::{Kind, Order, Pass};
 use segments::Segments;
 use tokens::{LongTokens, Tokens};
 use visit_order::ByDocument;
@@ -58,6 +59,8 @@ pub(crate) struct PartitionSampler<T: TopicIndex> {
     by_document: ByDocument<T>,
     /// Scratch of length K, zero between words: counts of the last row that its tokens leave over.
     left: Vec<u32>,
+    /// Scratch for sorting lists.
+    entries: Vec<u64>,
     delta: Delta,
     totals: Totals,
 }
@@ -171,6 +174,7 @@ impl<T: TopicIndex> PartitionSampler<T> {
             by_word: Segments::new(),
             by_document: ByDocument::default(),
             left: vec![0; topics as usize],
+            entries: Vec::new(),
             delta: Delta::new(topics),
             totals: Totals { values: Vec::new(), wave: 0 },
         }
@@ -186,6 +190,7 @@ impl<T: TopicIndex> PartitionSampler<T> {
             + self.by_document.memory()
             + self.delta.memory()
             + size_of::<u32>() * (self.left.capacity() + self.totals.values.capacity())
+            + size_of::<u64>() * self.entries.capacity()
     }
 
     /// Removes all words and tokens, and keeps the buffers.
@@ -357,15 +362,13 @@ impl<T: TopicIndex> PartitionSampler<T> {
     /// If a document is beyond the last range, or if the documents of a word do not ascend.
     pub fn sample(&mut self, ends: &[u32], passes: u8, cx: &mut SampleContext<'_, T>) {
         self.build_rows();
-        self.tokens.after.clone_from(&self.tokens.before);
-        for again in 0..passes {
-            self.choose_tokens(ends.len() > 1, cx.documents);
-            self.sample_in_chosen_order(again, ends, cx);
-        }
+        self.choose_tokens(ends.len() > 1, cx.documents);
+        self.sample_chosen_first(ends, passes, cx);
     }
 
     /// As [`sample`](Self::sample), with the rows of all [held words](Self::add_held_word), which count the
-    /// new topics afterwards.
+    /// new topics afterwards. Draws what [`sample`](Self::sample) draws from encoded rows with the same
+    /// counts.
     ///
     /// # Panics
     /// See [`sample`](Self::sample).
@@ -378,9 +381,25 @@ impl<T: TopicIndex> PartitionSampler<T> {
     ) {
         std::mem::swap(&mut self.words, rows);
         self.rows_are_built = true;
-        self.sample(ends, passes, cx);
+        self.choose_tokens(ends.len() > 1, cx.documents);
+        if self.kind.depends_on_order || self.by_document.chosen().is_some() {
+            let Self { words, tokens, entries, .. } = self;
+            tokens.visits.iter().for_each(|visit| words.sort_list(visit.row as usize, entries));
+        }
+        self.sample_chosen_first(ends, passes, cx);
         std::mem::swap(&mut self.words, rows);
         self.rows_are_built = false;
+    }
+
+    /// Samples all tokens, after those that the first pass samples by document were chosen.
+    fn sample_chosen_first(&mut self, ends: &[u32], passes: u8, cx: &mut SampleContext<'_, T>) {
+        self.tokens.after.clone_from(&self.tokens.before);
+        for again in 0..passes {
+            if again > 0 {
+                self.choose_tokens(ends.len() > 1, cx.documents);
+            }
+            self.sample_in_chosen_order(again, ends, cx);
+        }
     }
 
     /// Chooses the tokens that are sampled by document.
@@ -398,36 +417,38 @@ impl<T: TopicIndex> PartitionSampler<T> {
     /// Samples the tokens in the chosen order: by word first, then by document. `again` is the pass.
     fn sample_in_chosen_order(&mut self, again: u8, ends: &[u32], cx: &mut SampleContext<'_, T>) {
         let Self { by_word, by_document, tokens, .. } = self;
+        let is_whole = ends.len() == 1 && by_document.chosen().is_none();
+        if is_whole && tokens.each_word_has_some() {
+            // PERF: the tokens are in this order already, so they need no copies.
+            let Tokens { visits, documents, after, .. } = tokens;
+            let run = TokenRun { visits, documents, topics: after };
+            sample_by_word(
+                run,
+                (again, self.kind.by_word()),
+                &mut self.words,
+                &mut self.totals,
+                cx,
+            );
+            return;
+        }
         by_word.cut(tokens, ends, by_document.chosen());
         if by_word.len() > 0 {
-            self.sample_by_word(again, cx);
+            by_word.gather(tokens);
+            let Segments { visits, documents, topics, .. } = by_word;
+            let run = TokenRun { visits, documents, topics };
+            sample_by_word(
+                run,
+                (again, self.kind.by_word()),
+                &mut self.words,
+                &mut self.totals,
+                cx,
+            );
+            by_word.scatter(tokens);
         }
         let Self { by_document, tokens, words, totals, kind, .. } = self;
         if by_document.chosen().is_some() {
             by_document.sample((again, kind.by_document()), tokens, words, totals, cx);
         }
-    }
-
-    /// Samples the tokens in `by_word`.
-    fn sample_by_word(&mut self, again: u8, cx: &mut SampleContext<'_, T>) {
-        let Self { by_word, tokens, totals, .. } = self;
-        by_word.gather(tokens);
-        totals.update(cx.totals, cx.own.iter().copied());
-        let block = GridBlock {
-            key: cx.key,
-            visits: &by_word.visits,
-            partner: &by_word.documents,
-            z: &mut by_word.topics,
-            words: &mut self.words,
-            documents: cx.documents,
-            tables: None,
-        };
-        let context = totals.context(cx.spec, cx.round, again);
-        let outcome = self.kind.by_word().sample(&context, block);
-        for (topic, by) in outcome.totals {
-            cx.own[topic as usize] += by;
-        }
-        by_word.scatter(tokens);
     }
 
     /// Topics after sampling, in the order in which the tokens were added.
@@ -450,6 +471,31 @@ impl<T: TopicIndex> PartitionSampler<T> {
             let long = long.before[of_long.clone()].iter().zip(&long.after[of_long]);
             f(word, delta.of_row(short.chain(long)));
         }
+    }
+}
+
+/// Tokens that are sampled word by word: for each visit a row and the end of its tokens.
+struct TokenRun<'a, T> {
+    visits: &'a [RowRun],
+    documents: &'a [u32],
+    topics: &'a mut [T],
+}
+
+/// Samples tokens word by word in pass `again`.
+fn sample_by_word<T: TopicIndex>(
+    run: TokenRun<'_, T>,
+    (again, pass): (u8, &mut dyn Pass<T>),
+    words: &mut Rows<T>,
+    totals: &mut Totals,
+    cx: &mut SampleContext<'_, T>,
+) {
+    totals.update(cx.totals, cx.own.iter().copied());
+    let TokenRun { visits, documents: partner, topics: z } = run;
+    let key = cx.key;
+    let block = GridBlock { key, visits, partner, z, words, documents: cx.documents, tables: None };
+    let outcome = pass.sample(&totals.context(cx.spec, cx.round, again), block);
+    for (topic, by) in outcome.totals {
+        cx.own[topic as usize] += by;
     }
 }
 

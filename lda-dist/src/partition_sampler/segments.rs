@@ -5,7 +5,7 @@ use lda_core::layout::RowRun;
 
 use super::tokens::Tokens;
 
-/// Tokens of one word in one range of documents.
+/// Tokens of one word in one range of documents, or some of them.
 #[derive(Clone, Copy, Debug)]
 struct Segment {
     /// Index of the document range.
@@ -21,6 +21,8 @@ struct Segment {
 /// Segments in the order in which they are sampled, and copies of their tokens in that order.
 pub(super) struct Segments<T> {
     segments: Vec<Segment>,
+    /// Scratch: the first token of each word that is not in a segment yet.
+    starts: Vec<u32>,
     pub visits: Vec<RowRun>,
     pub documents: Vec<u32>,
     pub topics: Vec<T>,
@@ -28,14 +30,20 @@ pub(super) struct Segments<T> {
 
 impl<T: TopicIndex> Segments<T> {
     pub fn new() -> Self {
-        Self { segments: Vec::new(), visits: Vec::new(), documents: Vec::new(), topics: Vec::new() }
+        Self {
+            segments: Vec::new(),
+            starts: Vec::new(),
+            visits: Vec::new(),
+            documents: Vec::new(),
+            topics: Vec::new(),
+        }
     }
 
     /// Bytes allocated.
     pub fn memory(&self) -> usize {
         size_of::<Segment>() * self.segments.capacity()
             + size_of::<RowRun>() * self.visits.capacity()
-            + size_of::<u32>() * self.documents.capacity()
+            + size_of::<u32>() * (self.starts.capacity() + self.documents.capacity())
             + size_of::<T>() * self.topics.capacity()
     }
 
@@ -46,37 +54,30 @@ impl<T: TopicIndex> Segments<T> {
 
     /// Cuts the tokens of each word at the ends of document ranges: segments are ordered by range,
     /// then by word. Leaves out the tokens for which `others` is true, if it is there.
+    ///
+    /// # Panics
+    /// If a document is beyond the last range, or if the documents of a word do not ascend.
     pub fn cut(&mut self, tokens: &Tokens<T>, ends: &[u32], others: Option<&[bool]>) {
-        self.segments.clear();
-        for (word, of_word) in tokens.words() {
-            let (mut start, end) = (of_word.start, of_word.end);
-            while start < end {
-                let documents = &tokens.documents[start as usize..end as usize];
-                let range = ends.partition_point(|&end| end <= documents[0]);
-                let len = documents.iter().take_while(|&&document| document < ends[range]).count();
-                let next = start + len as u32;
-                let segment = Segment { range: range as u32, word, start, end: next };
+        let Self { segments, starts, .. } = self;
+        segments.clear();
+        starts.clear();
+        starts.extend(tokens.words().map(|(_, of_word)| of_word.start));
+        for (range, &end) in (0..).zip(ends) {
+            for ((word, of_word), start) in tokens.words().zip(&mut *starts) {
+                let left = &tokens.documents[*start as usize..of_word.end as usize];
+                let len = left.partition_point(|&document| document < end) as u32;
+                let segment = Segment { range, word, start: *start, end: *start + len };
+                *start = segment.end;
                 match others {
-                    Some(others) => self.push_except(segment, others),
-                    None => self.segments.push(segment),
+                    _ if len == 0 => {}
+                    Some(others) => push_except(segments, segment, others),
+                    None => segments.push(segment),
                 }
-                start = next;
             }
         }
-        // The sort is stable: the words of a range stay in order.
-        self.segments.sort_by_key(|segment| segment.range);
-    }
-
-    /// Adds the parts of a segment whose tokens are not in `others`.
-    fn push_except(&mut self, segment: Segment, others: &[bool]) {
-        let mut start = segment.start;
-        for run in others[start as usize..segment.end as usize].chunk_by(|a, b| a == b) {
-            let end = start + run.len() as u32;
-            if !run[0] {
-                self.segments.push(Segment { start, end, ..segment });
-            }
-            start = end;
-        }
+        let are_in =
+            tokens.words().zip(&*starts).all(|((_, of_word), &start)| start == of_word.end);
+        assert!(are_in, "a document is beyond the last range");
     }
 
     /// Copies the tokens of all segments, with their topics after the last pass. The parts of a word
@@ -105,5 +106,17 @@ impl<T: TopicIndex> Segments<T> {
             tokens.after[start as usize..end as usize].copy_from_slice(of_segment);
             sampled = rest;
         }
+    }
+}
+
+/// Adds the parts of a segment whose tokens are not in `others`.
+fn push_except(segments: &mut Vec<Segment>, segment: Segment, others: &[bool]) {
+    let mut start = segment.start;
+    for run in others[start as usize..segment.end as usize].chunk_by(|a, b| a == b) {
+        let end = start + run.len() as u32;
+        if !run[0] {
+            segments.push(Segment { start, end, ..segment });
+        }
+        start = end;
     }
 }

@@ -59,6 +59,11 @@ impl<T: TopicIndex> Tokens<T> {
         self.visits.push(RowRun { row, end: self.before.len() as u32 });
     }
 
+    /// Returns whether each word has at least one token.
+    pub fn each_word_has_some(&self) -> bool {
+        self.words().all(|(_, tokens)| !tokens.is_empty())
+    }
+
     /// Row of each word with the positions of its tokens.
     pub fn words(&self) -> impl Iterator<Item = (u32, Range<u32>)> + '_ {
         let mut start = 0;

@@ -36,13 +36,11 @@ impl<T: TopicIndex> Shard<T> {
             return;
         }
         sampler.clear();
-        let (mut row, mut entries) = (0, Vec::new());
+        let mut row = 0;
         for (at, &word) in part.words.iter().enumerate() {
             while words[row] < word {
                 row += 1;
             }
-            // Pulled rows are sorted, and the order of a list decides between equal draws.
-            held.sort_list(row, &mut entries);
             let range = part.range(at);
             let (documents, topics) = (&part.documents[range.clone()], &part.topics[range]);
             sampler.add_held_word(row as u32, documents, topics);

@@ -99,7 +99,7 @@ impl<T: TopicIndex> Attempt<T> {
             let next: Vec<u16> = next.collect();
             let jobs = held.iter_mut().filter(|(partition, _)| next.contains(partition));
             let jobs = jobs.map(|(_, rows)| rows).collect();
-            let push = |rows: &mut HeldRows<T>, _: &mut _| rows.push(run, round, true);
+            let push = |rows: &mut HeldRows<T>, _: &mut _| rows.push(run, round);
             let requests = node.samplers.each(jobs, push);
             for request in requests.into_iter().flatten() {
                 self.send(&request, RequestPurpose::Deltas(round), node);
@@ -183,8 +183,8 @@ fn sample<T: TopicIndex>(
             Ok(sampled.map_or(Vec::new(), |sampled| sampled.deltas))
         }
         Source::Held(rows) => {
-            rows.sample(shard, sampler, context);
-            Ok(if stay { Vec::new() } else { rows.push(run, context.round, false) })
+            rows.sample(run, shard, sampler, context);
+            Ok(if stay { Vec::new() } else { rows.push(run, context.round) })
         }
         Source::Requested(_) => Ok(Vec::new()),
     }
