@@ -75,6 +75,7 @@ pub mod locality;
 mod partition_sampler;
 pub mod placement;
 pub mod plan;
+pub mod priors;
 pub mod request;
 mod round_deltas;
 pub mod route;

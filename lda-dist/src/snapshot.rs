@@ -11,24 +11,30 @@
 //!                          run 9d0c1c6f4a5d3b21
 //! topics-00000040-00003  topics of shard 3 after epoch 40:
 //!   byte 0    8  89 'L' 'D' 'A' 'z' 0d 0a 1a
-//!        8    4  version, 1
+//!        8    4  version, 2; 1 without priors
 //!       12    2  shard
 //!       14    2  bytes per topic, 2 or 4
 //!       16    8  run: a hash of job, documents and their shards
 //!       24    4  epoch
-//!       28    4  zeros
+//!       28    4  number of values of α: 0 without priors, 1 for a symmetric α, or K
 //!       32    8  tokens
-//!       40       topics, by word and then by document
+//!       40       β and the values of α, 8 bytes each, if there are priors
+//!                topics, by word and then by document
 //!       last  8  XXH64 of all preceding bytes
 //! ```
 //!
-//! Numbers are little-endian. A run can continue with other partitions, rounds, servers and
+//! Numbers are little-endian. Snapshots have priors if these [change](crate::priors) during the run: those
+//! of the epoch. A run can continue with other partitions, rounds, servers and
 //! workers; with another number of rounds its result differs. It falls back to the earlier of the two
 //! epochs if a snapshot of the later one is missing or damaged.
 
 use lda_core::container::checksum;
 use lda_core::counts::TopicIndex;
+use lda_core::prior::Alpha;
 use thiserror::Error;
+
+use crate::priors::Priors;
+use crate::wire::take;
 
 /// Name of the object with the [`Latest`] epochs.
 pub const LATEST: &str = "latest";
@@ -36,7 +42,9 @@ const TITLE: &str = "lda-dist snapshot 2";
 /// Title of a version without the epoch before.
 const TITLE_1: &str = "lda-dist snapshot 1";
 const MAGIC: [u8; 8] = *b"\x89LDAz\r\n\x1a";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Version of a snapshot without priors.
+const VERSION_1: u32 = 1;
 const HEAD: usize = 40;
 
 /// Error of a snapshot that is damaged or does not belong to this run, shard or epoch.
@@ -105,18 +113,31 @@ impl SnapshotId {
     }
 }
 
-/// Encodes the topics of a shard.
-pub fn encode<T: TopicIndex>(of: &SnapshotId, topics: &[T]) -> Vec<u8> {
+/// Content of a snapshot.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot<T> {
+    /// Topics of the shard's tokens.
+    pub topics: Vec<T>,
+    /// Priors of the epoch, if they change during the run.
+    pub priors: Option<Priors>,
+}
+
+/// Encodes the topics of a shard, and the priors of the epoch if they change.
+pub fn encode<T: TopicIndex>(of: &SnapshotId, topics: &[T], priors: Option<&Priors>) -> Vec<u8> {
     let width = size_of::<T>();
+    let alpha = priors.map_or(&[][..], |priors| priors.alpha.as_slice());
     let mut bytes = Vec::with_capacity(HEAD + size_of_val(topics) + 8);
     bytes.extend(MAGIC);
-    bytes.extend(VERSION.to_le_bytes());
+    let version = if priors.is_some() { VERSION } else { VERSION_1 };
+    bytes.extend(version.to_le_bytes());
     bytes.extend(of.shard.to_le_bytes());
     bytes.extend((width as u16).to_le_bytes());
     bytes.extend(of.run.to_le_bytes());
     bytes.extend(of.epoch.to_le_bytes());
-    bytes.extend([0; 4]);
+    bytes.extend((alpha.len() as u32).to_le_bytes());
     bytes.extend((topics.len() as u64).to_le_bytes());
+    let beta = priors.map(|priors| priors.beta);
+    beta.iter().chain(alpha).for_each(|value| bytes.extend(value.to_le_bytes()));
     for topic in topics {
         bytes.extend_from_slice(&topic.get().to_le_bytes()[..width]);
     }
@@ -125,14 +146,14 @@ pub fn encode<T: TopicIndex>(of: &SnapshotId, topics: &[T]) -> Vec<u8> {
     bytes
 }
 
-/// Decodes the topics of a shard.
+/// Decodes a snapshot of a shard.
 ///
 /// # Errors
 /// [`SnapshotError`] if the bytes are damaged, or of another run, shard, epoch or width.
-pub fn decode<T: TopicIndex>(of: &SnapshotId, bytes: &[u8]) -> Result<Vec<T>, SnapshotError> {
+pub fn decode<T: TopicIndex>(of: &SnapshotId, bytes: &[u8]) -> Result<Snapshot<T>, SnapshotError> {
     let damaged = SnapshotError::Damaged;
     let (content, sum) = bytes.split_last_chunk().ok_or(damaged.clone())?;
-    let (head, topics) = content.split_first_chunk::<HEAD>().ok_or(damaged.clone())?;
+    let (head, mut topics) = content.split_first_chunk::<HEAD>().ok_or(damaged.clone())?;
     if head[..8] != MAGIC || checksum(content) != u64::from_le_bytes(*sum) {
         return Err(damaged);
     }
@@ -156,13 +177,31 @@ pub fn decode<T: TopicIndex>(of: &SnapshotId, bytes: &[u8]) -> Result<Vec<T>, Sn
     if usize::from(found) != width {
         return Err(SnapshotError::Width { found, expected: width as u16 });
     }
+    let priors = match version {
+        VERSION_1 => None,
+        _ => Some(take_priors(number(28, 4) as usize, &mut topics).ok_or(damaged.clone())?),
+    };
     if Some(topics.len() as u64) != number(32, 8).checked_mul(width as u64) {
         return Err(damaged);
     }
     let topic = |bytes: &[u8]| {
         T::new(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte)))
     };
-    Ok(topics.chunks_exact(width).map(topic).collect())
+    Ok(Snapshot { topics: topics.chunks_exact(width).map(topic).collect(), priors })
+}
+
+/// Takes priors with so many values of α off the front; `None` if the bytes end too early.
+fn take_priors(values: usize, from: &mut &[u8]) -> Option<Priors> {
+    let mut next = || take(from).map(f64::from_le_bytes);
+    let beta = next()?;
+    // No more is allocated than there are bytes.
+    let alpha = (0..values).map_while(|_| next()).collect::<Vec<f64>>();
+    let alpha = match alpha[..] {
+        [value] if values == 1 => Alpha::Symmetric(value),
+        _ if values > 1 && alpha.len() == values => Alpha::PerTopic(alpha),
+        _ => return None,
+    };
+    Some(Priors { alpha, beta })
 }
 
 /// The last two epochs of which all shards have a snapshot.
@@ -220,7 +259,7 @@ mod tests {
 
     #[test]
     fn snapshots_of_something_else_are_refused() {
-        let bytes = encode::<u16>(&OF, &[1, 2, 3]);
+        let bytes = encode::<u16>(&OF, &[1, 2, 3], None);
         assert_eq!(bytes.len(), 40 + 6 + 8);
         assert_eq!(OF.name(), "topics-00000040-00003");
         let refused = |of: SnapshotId| decode::<u16>(&of, &bytes).unwrap_err();
@@ -237,7 +276,9 @@ mod tests {
             bytes.extend(sum.to_le_bytes());
             decode::<u16>(&OF, &bytes).unwrap_err()
         };
-        assert_eq!(with(8, 2), SnapshotError::Newer { version: 2 });
+        assert_eq!(with(8, 3), SnapshotError::Newer { version: 3 });
+        // Priors are missing.
+        assert_eq!(with(8, 2), SnapshotError::Damaged);
         assert_eq!(with(32, 4), SnapshotError::Damaged);
         assert_eq!(with(39, 0x80), SnapshotError::Damaged);
         for end in 0..bytes.len() {
@@ -265,14 +306,23 @@ mod tests {
     proptest! {
         #[test]
         fn topics_come_back(topics in prop::collection::vec(any::<u32>(), 0..40)) {
-            prop_assert_eq!(decode::<u32>(&OF, &encode(&OF, &topics)), Ok(topics.clone()));
             let narrow: Vec<u16> = topics.iter().map(|&topic| topic as u16).collect();
-            prop_assert_eq!(decode::<u16>(&OF, &encode(&OF, &narrow)), Ok(narrow));
+            let alpha = [Alpha::Symmetric(0.5), vec![0.25, 3.0].into()];
+            let priors = alpha.map(|alpha| Some(Priors { alpha, beta: 0.125 }));
+            for priors in priors.into_iter().chain([None]) {
+                let bytes = encode(&OF, &topics, priors.as_ref());
+                let wide = Snapshot { topics: topics.clone(), priors: priors.clone() };
+                prop_assert_eq!(decode::<u32>(&OF, &bytes), Ok(wide));
+                let bytes = encode(&OF, &narrow, priors.as_ref());
+                let narrow = Snapshot { topics: narrow.clone(), priors };
+                prop_assert_eq!(decode::<u16>(&OF, &bytes), Ok(narrow));
+            }
         }
 
         #[test]
-        fn a_changed_byte_is_detected(at in 0..54usize, by in 1..=255u8) {
-            let mut bytes = encode::<u16>(&OF, &[1, 2, 3]);
+        fn a_changed_byte_is_detected(at in 0..54usize, by in 1..=255u8, has_priors: bool) {
+            let priors = has_priors.then(|| Priors { alpha: 0.5.into(), beta: 0.125 });
+            let mut bytes = encode::<u16>(&OF, &[1, 2, 3], priors.as_ref());
             bytes[at] ^= by;
             prop_assert_eq!(decode::<u16>(&OF, &bytes), Err(SnapshotError::Damaged));
         }

@@ -6,8 +6,10 @@ use lda_core::container::checksum;
 use lda_core::prior::{Alpha, PriorError, check_beta};
 use lda_core::sampler::{Context, padded};
 use lda_core::simd::Isa;
-use lda_core::train::TrainOptions;
+use lda_core::train::{Learn, LearnAlpha, TrainOptions};
 use thiserror::Error;
+
+use crate::priors::{PriorUpdates, Priors};
 
 /// Largest number of topics, which bounds the size of topic ids on the wire.
 pub const MAX_TOPICS: u32 = 1 << 24;
@@ -28,9 +30,15 @@ pub enum SpecError {
     /// A prior is invalid.
     #[error(transparent)]
     Prior(#[from] PriorError),
+    /// An option by which priors change is invalid.
+    #[error("{why}")]
+    PriorUpdates {
+        /// The option, its value and what to do.
+        why: String,
+    },
 }
 
-/// Topics, words, priors and random seed of a run.
+/// Topics, words, priors and random seed of a run, and how priors change during it.
 ///
 /// ```
 /// use lda_dist::spec::ModelSpec;
@@ -50,6 +58,9 @@ pub struct ModelSpec {
     padded: Vec<f32>,
     alpha_sum: f64,
     isa: Isa,
+    updates: PriorUpdates,
+    /// Σ α_k at the start of the run.
+    first_alpha_sum: f64,
 }
 
 /// Number of the round in which shards join: they send their counts to the servers.
@@ -102,7 +113,8 @@ impl Round {
 impl ModelSpec {
     /// A model with K topics and V words; the other values have defaults.
     pub fn builder(topics: u32, words: u32) -> ModelSpecBuilder {
-        ModelSpecBuilder { topics, words, alpha: None, beta: 0.01, seed: 0 }
+        let updates = PriorUpdates::default();
+        ModelSpecBuilder { topics, words, alpha: None, beta: 0.01, seed: 0, updates }
     }
 
     /// A model with K topics, V words, the priors α and β, and a seed.
@@ -128,7 +140,49 @@ impl ModelSpec {
             (0..topics as usize).map(|topic| alpha.get(topic) as f32).collect();
         values.resize(padded(topics as usize), 0.0);
         let alpha_sum = alpha.sum(topics as usize);
-        Ok(Self { topics, words, alpha, beta, seed, padded: values, alpha_sum, isa: Isa::detect() })
+        Ok(Self {
+            topics,
+            words,
+            alpha,
+            beta,
+            seed,
+            padded: values,
+            alpha_sum,
+            isa: Isa::detect(),
+            updates: PriorUpdates::default(),
+            first_alpha_sum: alpha_sum,
+        })
+    }
+
+    /// The same model with other priors.
+    pub(crate) fn with_priors(&self, priors: &Priors) -> Result<Self, SpecError> {
+        let Self { topics, words, seed, updates, first_alpha_sum, .. } = *self;
+        let spec = Self::new(topics, words, priors.alpha.clone(), priors.beta, seed)?;
+        Ok(Self { updates, first_alpha_sum, ..spec })
+    }
+
+    /// The same model with the α of an epoch that starts with these C_k, if α follows topic sizes: α_k is the
+    /// topic's share of the tokens, smoothed, of the first Σ α (ZenLDA eq. 3).
+    pub(crate) fn by_size(&self, totals: &[u32]) -> Option<Self> {
+        let smoothing = self.updates.alpha_by_size?;
+        let tokens: f64 = totals.iter().copied().map(f64::from).sum();
+        let scale = self.first_alpha_sum / (tokens + smoothing);
+        let each = smoothing / totals.len() as f64;
+        let alpha = totals.iter().map(|&size| scale * (f64::from(size) + each)).collect();
+        let priors = Priors { alpha: Alpha::PerTopic(alpha), beta: self.beta };
+        Some(self.with_priors(&priors).expect("shares of a valid sum are valid"))
+    }
+
+    /// Returns true if a round starts only when all before have ended everywhere, because priors are learnt
+    /// from their counts. Rounds after a joining do so too, but have no rounds of their own before them.
+    pub fn waits_before(&self, round: Round) -> bool {
+        let before = round.epoch.checked_sub(1).filter(|_| round.number == 0);
+        before.is_some_and(|epoch| self.updates.due_after(epoch).is_some())
+    }
+
+    /// How priors change.
+    pub(crate) fn updates(&self) -> PriorUpdates {
+        self.updates
     }
 
     /// K.
@@ -151,6 +205,11 @@ impl ModelSpec {
         self.beta
     }
 
+    /// α and β.
+    pub fn priors(&self) -> Priors {
+        Priors { alpha: self.alpha.clone(), beta: self.beta }
+    }
+
     /// The seed.
     pub fn seed(&self) -> u64 {
         self.seed
@@ -161,7 +220,15 @@ impl ModelSpec {
     pub fn fingerprint(&self) -> u64 {
         let alpha = self.alpha.as_slice().iter().map(|alpha| alpha.to_bits());
         let numbers = [self.topics.into(), self.words.into(), self.beta.to_bits(), self.seed];
-        let bytes: Vec<u8> = numbers.into_iter().chain(alpha).flat_map(u64::to_le_bytes).collect();
+        let PriorUpdates { alpha_by_size, learn } = self.updates;
+        let by_size = alpha_by_size.into_iter().flat_map(|smoothing| [1, smoothing.to_bits()]);
+        let learn = learn.into_iter().flat_map(|learn| {
+            let Learn { alpha, beta, burn_in, every } = learn;
+            let how = LearnAlpha::ALL.iter().position(|how| *how == alpha).unwrap_or(0);
+            [2, how as u64, beta.into(), burn_in.into(), every.into()]
+        });
+        let numbers = numbers.into_iter().chain(alpha).chain(by_size).chain(learn);
+        let bytes: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
         checksum(&bytes)
     }
 
@@ -195,6 +262,7 @@ pub struct ModelSpecBuilder {
     alpha: Option<Alpha>,
     beta: f64,
     seed: u64,
+    updates: PriorUpdates,
 }
 
 impl ModelSpecBuilder {
@@ -217,15 +285,31 @@ impl ModelSpecBuilder {
         self
     }
 
+    /// Lets α follow topic sizes (ZenLDA eq. 3), smoothed by so many tokens over all topics; default `None`:
+    /// it does not. α must be one value then, and Σ α stays the same.
+    pub fn alpha_by_size(mut self, tokens: impl Into<Option<f64>>) -> Self {
+        self.updates.alpha_by_size = tokens.into();
+        self
+    }
+
+    /// Priors that are learnt during the run; default `None`.
+    pub fn learn(mut self, learn: impl Into<Option<Learn>>) -> Self {
+        self.updates.learn = learn.into();
+        self
+    }
+
     /// Checks the values.
     ///
     /// # Errors
     /// [`SpecError`].
     pub fn build(self) -> Result<ModelSpec, SpecError> {
-        let Self { topics, words, alpha, beta, seed } = self;
+        let Self { topics, words, alpha, beta, seed, updates } = self;
         let alpha =
             alpha.unwrap_or_else(|| TrainOptions::default_alpha(topics.max(1), f64::INFINITY));
-        ModelSpec::new(topics, words, alpha, beta, seed)
+        let spec = ModelSpec::new(topics, words, alpha, beta, seed)?;
+        let check = updates.check(spec.alpha());
+        check.map_err(|error| SpecError::PriorUpdates { why: error.to_string() })?;
+        Ok(ModelSpec { updates, ..spec })
     }
 }
 

@@ -425,12 +425,15 @@ fn memory_includes_all_documents_of_a_push() {
 #[test]
 fn a_shard_refuses_totals_without_its_tokens() {
     let mut both = both();
-    assert_eq!(both.shard.begin_round(&both.totals, SyncMode::Rounds { staleness: 0 }), Ok(()));
+    assert_eq!(
+        both.shard.begin_round(&both.totals, SyncMode::Rounds { staleness: 0 }, false),
+        Ok(())
+    );
     let topic = both.totals.iter().position(|&total| total > 0).unwrap();
     both.totals[topic] -= 1;
     let refused = AnswerError::Total { topic: topic as u32 };
     assert_eq!(
-        both.shard.begin_round(&both.totals, SyncMode::Rounds { staleness: 0 }),
+        both.shard.begin_round(&both.totals, SyncMode::Rounds { staleness: 0 }, false),
         Err(refused)
     );
 }

@@ -39,38 +39,94 @@ fn delta(a: f64, m: u64) -> f64 {
     digamma(a + m as f64) - digamma(a)
 }
 
-/// Histograms of counts, per topic.
-struct Histograms {
+/// Histograms of counts and of their sums: all that priors are learnt from. Those of parts of the
+/// documents or words are added to those of the whole, in any order, with the same result to the bit.
+///
+/// ```
+/// use lda_core::prior::learn::CountHistograms;
+///
+/// let mut documents = CountHistograms::per_topic(2);
+/// documents.add_row(&[(0, 3), (1, 1)]);
+/// documents.add_row(&[(1, 3)]);
+/// documents.merge();
+/// let found: Vec<_> = documents.counts().collect();
+/// assert_eq!(found, [(0, 3, 1), (1, 1, 1), (1, 3, 1)]);
+/// assert_eq!(documents.sums().collect::<Vec<_>>(), [(3, 1), (4, 1)]);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct CountHistograms {
     /// Number of topics; 1 if all topics share one histogram.
     topics: usize,
     small: usize,
     /// `counts[k * small + m - 1]`: number of occurrences of count m.
     counts: Vec<u64>,
-    /// (topic, count, occurrences), sorted.
+    /// (topic, count, occurrences), sorted by [`merge`](Self::merge).
     large: Vec<(u32, u32, u64)>,
-    /// (sum, occurrences), sorted.
+    /// (sum, occurrences), sorted by [`merge`](Self::merge).
     sums: Vec<(u64, u64)>,
 }
 
-impl Histograms {
-    fn new(topics: usize) -> Self {
+impl CountHistograms {
+    /// Empty histograms of K topics.
+    pub fn per_topic(topics: usize) -> Self {
         let small = (ARRAY_LIMIT / topics.max(1)).clamp(1, MOST_SMALL);
         Self { topics, small, counts: vec![0; topics * small], large: Vec::new(), sums: Vec::new() }
     }
 
-    fn add(&mut self, topic: usize, count: u32) {
+    /// An empty histogram of all topics together.
+    pub fn of_all_topics() -> Self {
+        Self::per_topic(1)
+    }
+
+    /// Adds the counts of a row, (topic, count), and their sum.
+    ///
+    /// # Panics
+    /// If a topic is not below K.
+    pub fn add_row(&mut self, row: &[(u32, u32)]) {
+        let mut sum = 0;
+        for &(topic, count) in row {
+            self.add(topic, count, 1);
+            sum += u64::from(count);
+        }
+        self.add_sum(sum, 1);
+    }
+
+    /// Adds the rows of all documents.
+    pub fn add_documents<C: DocumentCounts + ?Sized>(&mut self, counts: &C) {
+        counts.visit_documents(0..counts.num_documents(), &mut |_, row| self.add_row(row));
+    }
+
+    /// Adds the rows of all words, with C_k for their sums.
+    pub fn add_words<C: WordCounts + ?Sized>(&mut self, counts: &C) {
+        counts.visit_words(0..counts.num_words(), &mut |_, row| {
+            row.iter().for_each(|&(topic, count)| self.add(topic, count, 1));
+        });
+        (0..counts.num_topics()).for_each(|topic| self.add_sum(counts.topic_total(topic), 1));
+    }
+
+    /// Adds a count of a topic that occurs `times`. Zeros do not count.
+    ///
+    /// # Panics
+    /// If the topic is not below K.
+    pub fn add(&mut self, topic: u32, count: u32, times: u64) {
+        let topic = if self.topics == 1 { 0 } else { topic as usize };
+        assert!(topic < self.topics, "topic {topic} of {}", self.topics);
         match count as usize {
             0 => {}
-            m if m <= self.small => self.counts[topic * self.small + m - 1] += 1,
-            _ => self.large.push((topic as u32, count, 1)),
+            m if m <= self.small => self.counts[topic * self.small + m - 1] += times,
+            _ => self.large.push((topic as u32, count, times)),
         }
     }
 
-    fn add_sum(&mut self, sum: u64) {
-        self.sums.push((sum, 1));
+    /// Adds the sum of a row that occurs `times`. Zeros do not count.
+    pub fn add_sum(&mut self, sum: u64, times: u64) {
+        if sum > 0 {
+            self.sums.push((sum, times));
+        }
     }
 
-    fn finish(mut self) -> Self {
+    /// Makes one entry of equal counts, and of equal sums. Learning does it too.
+    pub fn merge(&mut self) {
         self.large.sort_unstable();
         self.large.dedup_by(|next, kept| {
             let same = (next.0, next.1) == (kept.0, kept.1);
@@ -83,7 +139,69 @@ impl Histograms {
             kept.1 += if same { next.1 } else { 0 };
             same
         });
-        self
+    }
+
+    /// (topic, count, occurrences) of all counts that occur, each once after a [merge](Self::merge).
+    pub fn counts(&self) -> impl Iterator<Item = (u32, u32, u64)> + '_ {
+        let small = self.counts.iter().enumerate().filter(|(_, times)| **times > 0);
+        let place = |at: usize| ((at / self.small) as u32, (at % self.small) as u32 + 1);
+        let small = small.map(move |(at, &times)| (place(at).0, place(at).1, times));
+        small.chain(self.large.iter().copied())
+    }
+
+    /// (sum, occurrences) of all sums that occur, ascending and each once after a [merge](Self::merge).
+    pub fn sums(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.sums.iter().copied()
+    }
+
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        let Self { counts, large, sums, .. } = self;
+        8 * counts.capacity() + 16 * (large.capacity() + sums.capacity())
+    }
+
+    /// α of all topics after `steps` iterations from `alpha`, from the histogram of all documents' counts
+    /// of K `topics`.
+    pub fn symmetric_alpha(&mut self, topics: usize, alpha: f64, steps: u32) -> f64 {
+        self.symmetric(topics as f64, alpha, steps)
+    }
+
+    /// α per topic after `steps` iterations from `alpha`, from the histograms of all documents' counts.
+    ///
+    /// # Panics
+    /// If `alpha` has values for fewer topics.
+    pub fn alpha_per_topic(&mut self, alpha: &Alpha, steps: u32) -> Vec<f64> {
+        self.merge();
+        let mut alphas: Vec<f64> = (0..self.topics).map(|k| alpha.get(k)).collect();
+        let mut sums = vec![0.0; self.topics];
+        for _ in 0..steps {
+            sums.fill(0.0);
+            self.numerators(|k| alphas[k], &mut sums);
+            let denominator = self.denominator(alphas.iter().sum());
+            for (alpha, sum) in alphas.iter_mut().zip(&sums) {
+                *alpha = step(*alpha, sum / denominator);
+            }
+        }
+        alphas
+    }
+
+    /// β after `steps` iterations from `beta`, from the histogram of all counts of V `words`, whose sums
+    /// are those of topics.
+    pub fn beta(&mut self, words: usize, beta: f64, steps: u32) -> f64 {
+        self.symmetric(words as f64, beta, steps)
+    }
+
+    /// A symmetric prior of `dimensions`.
+    fn symmetric(&mut self, dimensions: f64, value: f64, steps: u32) -> f64 {
+        self.merge();
+        let mut value = value;
+        for _ in 0..steps {
+            let mut sum = [0.0];
+            self.numerators(|_| value, &mut sum);
+            let denominator = dimensions * self.denominator(dimensions * value);
+            value = step(value, sum[0] / denominator);
+        }
+        value
     }
 
     /// Adds Σ_m N_k[m] Δ(a_k, m) of each topic to `to`.
@@ -111,85 +229,6 @@ impl Histograms {
 fn step(value: f64, factor: f64) -> f64 {
     let new = value * factor;
     if new.is_finite() { new.max(LEAST) } else { value }
-}
-
-fn of_documents<C: DocumentCounts + ?Sized>(counts: &C, topics: usize) -> Histograms {
-    let mut histograms = Histograms::new(topics);
-    counts.visit_documents(0..counts.num_documents(), &mut |_, row| {
-        let mut length = 0;
-        for &(topic, count) in row {
-            histograms.add(if topics == 1 { 0 } else { topic as usize }, count);
-            length += u64::from(count);
-        }
-        if length > 0 {
-            histograms.add_sum(length);
-        }
-    });
-    histograms.finish()
-}
-
-/// Symmetric α after `steps` iterations from `alpha`.
-///
-/// # Panics
-/// If the counts have no topics.
-pub fn symmetric_alpha<C: DocumentCounts + ?Sized>(counts: &C, alpha: f64, steps: u32) -> f64 {
-    let topics = counts.num_topics() as f64;
-    assert!(topics > 0.0, "counts without topics");
-    let histograms = of_documents(counts, 1);
-    let mut alpha = alpha;
-    for _ in 0..steps {
-        let mut sum = [0.0];
-        histograms.numerators(|_| alpha, &mut sum);
-        alpha = step(alpha, sum[0] / (topics * histograms.denominator(topics * alpha)));
-    }
-    alpha
-}
-
-/// α per topic after `steps` iterations from `alpha`.
-///
-/// # Panics
-/// If `alpha` has values for fewer topics than the counts have.
-pub fn alpha_per_topic<C: DocumentCounts + ?Sized>(
-    counts: &C,
-    alpha: &Alpha,
-    steps: u32,
-) -> Vec<f64> {
-    let topics = counts.num_topics();
-    let histograms = of_documents(counts, topics);
-    let mut alphas: Vec<f64> = (0..topics).map(|k| alpha.get(k)).collect();
-    let mut sums = vec![0.0; topics];
-    for _ in 0..steps {
-        sums.fill(0.0);
-        histograms.numerators(|k| alphas[k], &mut sums);
-        let denominator = histograms.denominator(alphas.iter().sum());
-        for (alpha, sum) in alphas.iter_mut().zip(&sums) {
-            *alpha = step(*alpha, sum / denominator);
-        }
-    }
-    alphas
-}
-
-/// β after `steps` iterations from `beta`.
-pub fn beta<C: WordCounts + ?Sized>(counts: &C, beta: f64, steps: u32) -> f64 {
-    let words = counts.num_words() as f64;
-    let mut histograms = Histograms::new(1);
-    counts.visit_words(0..counts.num_words(), &mut |_, row| {
-        row.iter().for_each(|&(_, count)| histograms.add(0, count));
-    });
-    for topic in 0..counts.num_topics() {
-        let total = counts.topic_total(topic);
-        if total > 0 {
-            histograms.add_sum(total);
-        }
-    }
-    let histograms = histograms.finish();
-    let mut beta = beta;
-    for _ in 0..steps {
-        let mut sum = [0.0];
-        histograms.numerators(|_| beta, &mut sum);
-        beta = step(beta, sum[0] / (words * histograms.denominator(words * beta)));
-    }
-    beta
 }
 
 #[cfg(test)]
@@ -233,6 +272,24 @@ mod tests {
         fn visit_words(&self, words: Range<usize>, visit: &mut VisitRow<'_>) {
             words.for_each(|word| visit(word, &self.words[word]));
         }
+    }
+
+    fn symmetric_alpha(counts: &Counts, alpha: f64, steps: u32) -> f64 {
+        let mut histogram = CountHistograms::of_all_topics();
+        histogram.add_documents(counts);
+        histogram.symmetric_alpha(counts.topics, alpha, steps)
+    }
+
+    fn alpha_per_topic(counts: &Counts, alpha: &Alpha, steps: u32) -> Vec<f64> {
+        let mut histograms = CountHistograms::per_topic(counts.topics);
+        histograms.add_documents(counts);
+        histograms.alpha_per_topic(alpha, steps)
+    }
+
+    fn beta(counts: &Counts, beta: f64, steps: u32) -> f64 {
+        let mut histogram = CountHistograms::of_all_topics();
+        histogram.add_words(counts);
+        histogram.beta(counts.words.len(), beta, steps)
     }
 
     #[test]
@@ -320,18 +377,17 @@ mod tests {
     #[test]
     fn arrays_and_lists_agree() {
         let counts = drawn(&[0.1, 0.7, 0.2], 4);
-        let mut small = of_documents(&counts, 3);
+        let mut small = CountHistograms::per_topic(3);
+        small.add_documents(&counts);
+        small.merge();
         let mut all = vec![0.0; 3];
         small.numerators(|k| 0.1 + k as f64, &mut all);
         // The same with every count above 1 in the list.
-        let mut listed = Histograms::new(3);
+        let mut listed = CountHistograms::per_topic(3);
         listed.small = 1;
         listed.counts = vec![0; 3];
-        counts.visit_documents(0..1500, &mut |_, row| {
-            row.iter().for_each(|&(topic, count)| listed.add(topic as usize, count));
-        });
-        let listed = listed.finish();
-        let mut sums = vec![0.0; 3];
+        listed.add_documents(&counts);
+        let mut sums: Vec<f64> = vec![0.0; 3];
         listed.numerators(|k| 0.1 + k as f64, &mut sums);
         for (a, b) in all.iter().zip(&sums) {
             assert!((a - b).abs() < 1e-9 * a, "{a} {b}");

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use crate::corpus::Corpus;
 use crate::counts::{RowsTooLarge, TopicIndex};
 use crate::prior::Alpha;
-use crate::prior::learn::{alpha_per_topic, beta, symmetric_alpha};
+use crate::prior::learn::CountHistograms;
 use crate::sampler::{Warp, padded};
 use crate::simd::Aligned;
 use crate::train::assignments::Assignments;
-use crate::train::options::{LearnAlpha, Resolved, SamplerKind};
+use crate::train::options::{Learn, Resolved, SamplerKind};
 use crate::train::pass::{PassParams, PassReport};
 use crate::train::registry::{AnySampler, LONG, SHORT, SamplerSetup, Width, samplers, token_sets};
 use crate::train::resume_state::ResumeState;
@@ -18,10 +18,6 @@ use crate::train::spans::span;
 use crate::train::start::{First, Starter};
 use crate::train::state::{Sizes, State};
 use crate::train::view::CountsView;
-
-/// Number of fixed-point iterations per update of the priors. A few suffice, as the priors are near
-/// the fixed point and the counts change anyway.
-const STEPS: u32 = 10;
 
 /// State and scratch of a run whose topics are stored as `T`.
 #[derive(Debug)]
@@ -112,14 +108,16 @@ impl<T: TopicIndex> Engine<T> {
     fn learn(&mut self, corpus: &Corpus, options: &Resolved, epoch: u32) {
         let Some(learn) = options.learn.filter(|learn| learn.is_due(epoch)) else { return };
         let view = CountsView::new(&self.state, corpus);
-        let alpha = match (learn.alpha, &self.alpha) {
-            (LearnAlpha::Fixed, _) => None,
-            (LearnAlpha::Symmetric, Alpha::Symmetric(alpha)) => {
-                Some(Alpha::Symmetric(symmetric_alpha(&view, *alpha, STEPS)))
-            }
-            (_, alpha) => Some(Alpha::PerTopic(alpha_per_topic(&view, alpha, STEPS))),
-        };
-        let beta = learn.beta.then(|| beta(&view, self.beta, STEPS));
+        let topics = options.topics as usize;
+        let alpha = learn.document_histograms(topics).map(|mut documents| {
+            documents.add_documents(&view);
+            learn.next_alpha(&self.alpha, topics, &mut documents)
+        });
+        let beta = learn.beta.then(|| {
+            let mut words = CountHistograms::of_all_topics();
+            words.add_words(&view);
+            words.beta(corpus.num_words(), self.beta, Learn::STEPS)
+        });
         drop(view);
         self.beta = beta.unwrap_or(self.beta);
         if let Some(alpha) = alpha {

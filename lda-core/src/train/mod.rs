@@ -54,7 +54,7 @@ pub use lda::{Lda, Trained};
 pub use memory::MemoryEstimate;
 pub use options::{
     Choice, Learn, LearnAlpha, LevelOff, OptionsError, Resolved, SamplerKind, SamplerOptions,
-    TrainOptions,
+    TrainOptions, check_prior_updates,
 };
 pub use report::{EpochReport, Flow, Observer};
 pub use seed_counts::{PseudoCounts, PseudoCountsError, Weight};

@@ -10,6 +10,7 @@
 //! | [`LogJoint`] | part of log p(W, Z) of each slice | 10 per slice |
 //! | [`NonZeros`] | number of counts above 0 | 8 |
 //! | [`TopWords`] | the n words of each topic with the most tokens | 1 per topic and 2 to 2.5 per word |
+//! | [`WordHistogram`] | number of times that each count occurs, where β is learnt | 3 or more per different count |
 //!
 //! All of them together take one pass over the rows, O(non-zeros of the server), and 24 bytes of
 //! memory per topic and 8 per word in a list. Collecting the rows instead would send all their
@@ -32,7 +33,7 @@
 //! let corpus = Corpus::from_tokens([vec![0, 0, 0, 1], vec![1, 2, 2]])?;
 //! let spec = ModelSpec::new(1, 3, 0.1.into(), 0.01, 42)?;
 //! let run = InProcess::<u16>::new(&spec, &corpus, &Options { servers: 2, partitions: 2, ..Options::default() })?;
-//! let wanted = AggregateRequest { evaluation: true, top_words: 2 };
+//! let wanted = AggregateRequest { evaluation: true, top_words: 2, ..AggregateRequest::default() };
 //! let mut all = Aggregates::new(wanted, &spec);
 //! for server in run.servers() {
 //!     let mut of_server = Aggregates::new(wanted, &spec);
@@ -52,6 +53,7 @@ mod log_joint;
 mod non_zeros;
 mod registry;
 mod top_words;
+mod word_histogram;
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -60,6 +62,7 @@ pub use log_joint::LogJoint;
 pub use non_zeros::NonZeros;
 pub use registry::{Aggregates, DuplicateName, Registry};
 pub use top_words::TopWords;
+pub use word_histogram::WordHistogram;
 
 /// Statistic of all rows, computed in parts by the servers and merged.
 pub trait Aggregate: Any + Debug + Send + Sync {
@@ -84,6 +87,8 @@ pub struct AggregateRequest {
     pub evaluation: bool,
     /// Number of [`TopWords`] per topic; 0 for none.
     pub top_words: u32,
+    /// Whether to compute the [`WordHistogram`], from which β is learnt.
+    pub word_histogram: bool,
 }
 
 #[cfg(test)]
@@ -110,14 +115,16 @@ mod tests {
             bytes in prop::collection::vec(any::<u8>(), 0..60),
             evaluation in any::<bool>(),
             top_words in 0..4u32,
+            word_histogram in any::<bool>(),
         ) {
             let spec = ModelSpec::new(4, 9, 0.1.into(), 0.1, 1).unwrap();
-            let mut found = Aggregates::new(AggregateRequest { evaluation, top_words }, &spec);
+            let wanted = AggregateRequest { evaluation, top_words, word_histogram };
+            let mut found = Aggregates::new(wanted, &spec);
             if found.merge(&mut &bytes[..]).is_some() {
                 // A decoded result can be encoded and decoded again.
                 let mut again = Vec::new();
                 found.encode(&mut again);
-                let mut more = Aggregates::new(AggregateRequest { evaluation, top_words }, &spec);
+                let mut more = Aggregates::new(wanted, &spec);
                 prop_assert_eq!(more.merge(&mut &again[..]), Some(()));
             }
         }

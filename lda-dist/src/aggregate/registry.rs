@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{Aggregate, AggregateRequest, LogJoint, NonZeros, TopWords};
+use super::{Aggregate, AggregateRequest, LogJoint, NonZeros, TopWords, WordHistogram};
 use crate::spec::ModelSpec;
 
 type Constructor = dyn Fn(&ModelSpec, AggregateRequest) -> Option<Box<dyn Aggregate>> + Send + Sync;
 
 /// The aggregates of a run, in the order in which servers encode them: [`LogJoint`], [`NonZeros`],
-/// [`TopWords`], then those that the program [registers](Self::register).
+/// [`TopWords`], [`WordHistogram`], then those that the program [registers](Self::register).
 ///
 /// All nodes need the same names in the same order, which are part of
 /// [`Setup::fingerprint`](crate::cluster::Setup::fingerprint). The constructors cannot be compared:
@@ -60,6 +60,12 @@ impl Default for Registry {
                     (request.top_words > 0).then(|| Box::new(new()) as _)
                 }),
             ),
+            entry(
+                WordHistogram::NAME,
+                Arc::new(|_, request| {
+                    request.word_histogram.then(|| Box::new(WordHistogram::default()) as _)
+                }),
+            ),
         ];
         Self { entries: entries.into() }
     }
@@ -67,7 +73,7 @@ impl Default for Registry {
 
 impl Registry {
     /// Number of built-in aggregates.
-    const BUILT_IN: usize = 3;
+    const BUILT_IN: usize = 4;
 
     /// Adds an aggregate, which is computed in every evaluated epoch. `new` makes an empty one, on
     /// servers and on the master.
@@ -219,7 +225,7 @@ mod tests {
     #[test]
     fn registered_aggregates_are_computed_with_the_built_in_ones() {
         let spec = ModelSpec::builder(3, 5).build().unwrap();
-        let request = AggregateRequest { evaluation: true, top_words: 0 };
+        let request = AggregateRequest { evaluation: true, ..AggregateRequest::default() };
         let mut all = registry().aggregates(request, &spec);
         for rows in [[(0, 2), (1, 7)], [(0, 3), (2, 1)]] {
             let mut part = registry().aggregates(request, &spec);
@@ -239,7 +245,8 @@ mod tests {
             assert_eq!(one.merge(&mut &bytes[..]), Some(()));
             assert_eq!(one, part);
             let mut rest = &bytes[expected.len()..];
-            for (_, value) in &mut all.values[Registry::BUILT_IN - 1..] {
+            // After the log joint and the non-zeros.
+            for (_, value) in &mut all.values[2..] {
                 value.merge(&mut rest).unwrap();
             }
         }
@@ -253,7 +260,7 @@ mod tests {
     #[test]
     fn an_error_names_the_aggregate() {
         let spec = ModelSpec::builder(3, 5).build().unwrap();
-        let request = AggregateRequest { evaluation: true, top_words: 0 };
+        let request = AggregateRequest { evaluation: true, ..AggregateRequest::default() };
         let mut bytes = Vec::new();
         registry().aggregates(request, &spec).encode(&mut bytes);
         for (missing, name) in [(1, "second"), (9, "first"), (17, NonZeros::NAME)] {

@@ -6,7 +6,8 @@
 //!          17 done, to the master: round, last epoch of which all shards of this worker are
 //!          written (4), 1 if it writes one now, else 0; the delta of C_k of its shards as a row of K
 //!          signed entries, empty unless rows may stay at workers ([`held_rows`](crate::held_rows));
-//!          after an epoch's last round the epoch's statistics: 8 bytes for each field of [`Bytes`] but the last, nanoseconds waited for servers and for the master (8 each),
+//!          priors of the epoch, after a joining if priors change; histograms of C_d, at the end of an
+//!          epoch from which α is learnt, each after a 1, or a 0 if it is not there; after an epoch's last round the epoch's statistics: 8 bytes for each field of [`Bytes`] but the last, nanoseconds waited for servers and for the master (8 each),
 //!          bytes held (8), and if the epoch is evaluated, else 0, non-zeros of C_d (8) and number
 //!          of shards (2), and for each its number (2) and its part of the log joint (8)
 //!          18 start, to all: attempt (4), epoch to go on from (4), last epoch of which all snapshots are
@@ -14,9 +15,10 @@
 //!          (8), sum of squared lengths (8), tokens and documents of each word
 //!          19 begin, to all: round, first epoch whose snapshots are still needed (4), 1 if workers
 //!          write the topics after this round, else 0, 1 if they push all changes of rows in it, else
-//!          0, delta of C_k as a row of K signed entries
+//!          0, delta of C_k as a row of K signed entries, 1 and priors if this is the first round of an
+//!          epoch and priors are learnt, else 0
 //!          20 end, to servers: round, 1 if the epoch is evaluated, else 0, top words per topic
-//!          (4); the reply is the delta of C_k of the server's rows as such a row, bytes held (8),
+//!          (4), 1 if β is learnt from the rows, else 0; the reply is the delta of C_k of the server's rows as such a row, bytes held (8),
 //!          and aggregates of all rows ([`aggregate`](crate::aggregate))
 //!          21 finish, to all, after the last round: last attempt, after which none starts (4),
 //!          last epoch that all workers have written (4), first epoch whose snapshots are still
@@ -33,6 +35,7 @@
 //!          28 unreadable, to the master: this worker does not have the topics from which this
 //!          attempt (4) starts; reason as text
 //! round    epoch (4), number (2), attempt (4)
+//! priors   β (8), number of values of α (4): 1 for a symmetric α, or K; these values (8 each)
 //! ```
 //!
 //! Numbers are little-endian. The first byte distinguishes these messages from requests of workers
@@ -40,14 +43,18 @@
 
 use std::time::Duration;
 
+use lda_core::prior::Alpha;
+use lda_core::prior::learn::CountHistograms;
+
 use super::Waited;
 use super::epoch_range::EpochRange;
 use crate::aggregate::AggregateRequest;
 use crate::placement::{DocumentLengths, WordStats};
+use crate::priors::Priors;
 use crate::snapshot::Latest;
 use crate::spec::Round;
 use crate::stats::Bytes;
-use crate::wire::{RowCode, put_word_stats, take, take_word_stats};
+use crate::wire::{RowCode, add_histograms, put_histograms, put_word_stats, take, take_word_stats};
 
 pub(super) const WORDS: u8 = 16;
 pub(super) const ROUND_DONE: u8 = 17;
@@ -131,6 +138,7 @@ messages! {
     /// To the master: this worker has finished a round.
     ROUND_DONE => RoundDone {
         round: Round, kept: u32, writing: bool, delta: Vec<(u32, i32)>,
+        priors: Option<Priors>, documents: Option<CountHistograms>,
         epoch_stats: Option<WorkerEpochStats>,
     }
     /// To all: an attempt starts.
@@ -138,7 +146,10 @@ messages! {
         attempt: u32, epoch: u32, checkpoint: Latest, lengths: DocumentLengths, words: WordStats
     }
     /// To all: a round starts; `delta` is that of C_k since the round before.
-    BEGIN => Begin { round: Round, needed: u32, write: bool, push: bool, delta: Vec<(u32, i32)> }
+    BEGIN => Begin {
+        round: Round, needed: u32, write: bool, push: bool, delta: Vec<(u32, i32)>,
+        priors: Option<Priors>,
+    }
     /// To servers: a round ends.
     END => End { round: Round, wanted: AggregateRequest }
     /// To all: the run, or the part of this node in it, is over.
@@ -213,7 +224,7 @@ struct_fields! {
     Latest { epoch, before }
     EpochRange { first, count }
     DocumentLengths { documents, squares }
-    AggregateRequest { evaluation, top_words }
+    AggregateRequest { evaluation, top_words, word_histogram }
     Waited { servers, master }
     Bytes { sizes, routes, rows, gained, pushed, answers; totals: 0 }
     WorkerEpochStats { bytes, waited, memory, non_zeros, parts }
@@ -232,6 +243,63 @@ impl Field for bool {
         }
     }
 }
+
+/// β, number of values of α (4 bytes), and each.
+impl Field for Priors {
+    fn put(&self, dimensions: Dimensions, to: &mut Vec<u8>) {
+        let alpha = self.alpha.as_slice();
+        self.beta.put(dimensions, to);
+        (alpha.len() as u32).put(dimensions, to);
+        alpha.iter().for_each(|value| value.put(dimensions, to));
+    }
+
+    fn take(dimensions: Dimensions, from: &mut &[u8]) -> Option<Self> {
+        let (beta, values): (f64, u32) =
+            (Field::take(dimensions, from)?, Field::take(dimensions, from)?);
+        let alpha = match values {
+            1 => Alpha::Symmetric(Field::take(dimensions, from)?),
+            _ if values == dimensions.topics => {
+                let each = (0..values).map(|_| Field::take(dimensions, from));
+                Alpha::PerTopic(each.collect::<Option<_>>()?)
+            }
+            _ => return None,
+        };
+        Some(Self { alpha, beta })
+    }
+}
+
+impl Field for CountHistograms {
+    fn put(&self, _: Dimensions, to: &mut Vec<u8>) {
+        put_histograms(self, to);
+    }
+
+    fn take(dimensions: Dimensions, from: &mut &[u8]) -> Option<Self> {
+        let mut histograms = Self::per_topic(dimensions.topics as usize);
+        add_histograms(dimensions.topics, from, &mut histograms)?;
+        Some(histograms)
+    }
+}
+
+/// Implements [`Field`] for values that may be missing: one byte, 0 or 1, and the value after a 1.
+macro_rules! option_fields {
+    ($($type:ty),*) => {
+        $(impl Field for Option<$type> {
+            fn put(&self, dimensions: Dimensions, to: &mut Vec<u8>) {
+                self.is_some().put(dimensions, to);
+                if let Some(value) = self {
+                    value.put(dimensions, to);
+                }
+            }
+
+            fn take(dimensions: Dimensions, from: &mut &[u8]) -> Option<Self> {
+                let is_there: bool = Field::take(dimensions, from)?;
+                if is_there { Field::take(dimensions, from).map(Some) } else { Some(None) }
+            }
+        })*
+    };
+}
+
+option_fields!(Priors, CountHistograms);
 
 /// Nanoseconds, 8 bytes.
 impl Field for Duration {
@@ -364,6 +432,27 @@ mod tests {
         any::<[u64; 2]>().prop_map(|[documents, squares]| DocumentLengths { documents, squares })
     }
 
+    fn priors() -> impl Strategy<Value = Option<Priors>> {
+        let alpha = prop_oneof![
+            (0.01..9.0f64).prop_map(Alpha::Symmetric),
+            prop::collection::vec(0.01..9.0f64, TOPICS as usize).prop_map(Alpha::PerTopic),
+        ];
+        prop::option::of((alpha, 0.01..9.0f64).prop_map(|(alpha, beta)| Priors { alpha, beta }))
+    }
+
+    fn histograms() -> impl Strategy<Value = Option<CountHistograms>> {
+        let row = prop::collection::btree_map(0..TOPICS, 1..99u32, 0..4);
+        let rows = prop::collection::vec(row, 0..9).prop_map(|rows| {
+            let mut histograms = CountHistograms::per_topic(TOPICS as usize);
+            rows.into_iter().for_each(|row| {
+                histograms.add_row(&row.into_iter().collect::<Vec<_>>());
+            });
+            histograms.merge();
+            histograms
+        });
+        prop::option::of(rows)
+    }
+
     fn control() -> impl Strategy<Value = Control> {
         let word_stats = prop::collection::btree_map(0..WORDS, (1..u32::MAX, 0..9u32), 0..5);
         let of = |(word, (tokens, less)): (u32, (u32, u32))| {
@@ -379,12 +468,19 @@ mod tests {
                     word_stats: word_stats.into_iter().map(of).collect(),
                 }
             }),
-            (round(), any::<(u32, bool)>(), delta.clone(), epoch_stats()).prop_map(
-                |(round, (kept, writing), delta, epoch_stats)| {
+            (round(), any::<(u32, bool)>(), delta.clone(), priors(), histograms(), epoch_stats())
+                .prop_map(|(round, (kept, writing), delta, priors, documents, epoch_stats)| {
                     let delta = delta.into_iter().collect();
-                    Control::RoundDone { round, kept, writing, delta, epoch_stats }
-                }
-            ),
+                    Control::RoundDone {
+                        round,
+                        kept,
+                        writing,
+                        delta,
+                        priors,
+                        documents,
+                        epoch_stats,
+                    }
+                }),
             (any::<[u32; 4]>(), lengths(), prop::array::uniform5(0..1u64 << 45)).prop_map(
                 |([attempt, epoch, latest, before], lengths, tokens)| {
                     let of_words = tokens.iter().map(|tokens| tokens.div_ceil(3)).collect();
@@ -393,15 +489,18 @@ mod tests {
                     Control::Start { attempt, epoch, checkpoint, lengths, words }
                 }
             ),
-            (round(), any::<(u32, bool, bool)>(), delta).prop_map(
-                |(round, (needed, write, push), delta)| {
+            (round(), any::<(u32, bool, bool)>(), delta, priors()).prop_map(
+                |(round, (needed, write, push), delta, priors)| {
                     let delta = delta.into_iter().collect();
-                    Control::Begin { round, needed, write, push, delta }
+                    Control::Begin { round, needed, write, push, delta, priors }
                 }
             ),
-            (round(), any::<(bool, u32)>()).prop_map(|(round, (evaluation, top_words))| {
-                Control::End { round, wanted: AggregateRequest { evaluation, top_words } }
-            }),
+            (round(), any::<(bool, u32, bool)>()).prop_map(
+                |(round, (evaluation, top_words, word_histogram))| {
+                    let wanted = AggregateRequest { evaluation, top_words, word_histogram };
+                    Control::End { round, wanted }
+                }
+            ),
             any::<([u32; 3], bool)>().prop_map(|([attempt, kept, needed], stopped)| {
                 Control::Finish { attempt, kept, needed, stopped }
             }),

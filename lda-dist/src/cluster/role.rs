@@ -289,6 +289,7 @@ mod tests {
             write: false,
             push: false,
             delta: Vec::new(),
+            priors: None,
         };
         for (id, nonsense) in
             [(1, vec![255, 1, 2]), (2, vec![255, 1, 2]), (2, Vec::new()), (2, of_worker)]

@@ -6,8 +6,9 @@ use lda_core::counts::TopicIndex;
 use super::collected_counts::CollectedCounts;
 use super::{Documents, Failed, Setup};
 use crate::placement::{Partitioner, Placement};
+use crate::priors::Priors;
 use crate::shard::{Shard, ShardDocuments};
-use crate::snapshot::{LATEST, Latest, SnapshotId, decode, decode_latest};
+use crate::snapshot::{LATEST, Latest, Snapshot, SnapshotId, decode, decode_latest};
 use crate::storage::Storage;
 
 /// Attempts to read checkpoints of a run that goes on.
@@ -21,6 +22,8 @@ pub struct SavedCounts {
     pub epoch: u32,
     /// The counts, for a [`TopicModel`](lda_core::model::TopicModel).
     pub counts: CollectedCounts,
+    /// Priors of the epoch.
+    pub priors: Priors,
     /// Why the checkpoint of a later epoch could not be read, if there is one.
     pub damaged: Option<Failed>,
 }
@@ -60,10 +63,10 @@ impl SavedCounts {
     ) -> Result<Self, Failed> {
         let read = |epoch| counts(setup, documents, storage, epoch);
         match read(latest.epoch) {
-            Ok(counts) => Ok(Self { epoch: latest.epoch, counts, damaged: None }),
+            Ok((counts, priors)) => Ok(Self { epoch: latest.epoch, counts, priors, damaged: None }),
             Err(damaged @ Failed::Snapshot { .. }) if latest.before > 0 => {
-                let counts = read(latest.before)?;
-                Ok(Self { epoch: latest.before, counts, damaged: Some(damaged) })
+                let (counts, priors) = read(latest.before)?;
+                Ok(Self { epoch: latest.before, counts, priors, damaged: Some(damaged) })
             }
             Err(failed) => Err(failed),
         }
@@ -86,26 +89,28 @@ fn counts<D: Documents>(
     documents: &D,
     storage: &dyn Storage,
     epoch: u32,
-) -> Result<CollectedCounts, Failed> {
+) -> Result<(CollectedCounts, Priors), Failed> {
     let (topics, words) = (setup.spec.topics(), setup.spec.words());
+    let mut priors = setup.spec.priors();
     let mut counts = CollectedCounts::new(topics as usize, words as usize);
     for shard in 0..setup.options.shards {
         let (counts, narrow) = (&mut counts, u64::from(topics) <= u16::MAX_TOPICS);
         let add = if narrow { add_shard::<u16, D> } else { add_shard::<u32, D> };
-        add(setup, documents, storage, SnapshotId { run: setup.run(), epoch, shard }, counts)?;
+        let id = SnapshotId { run: setup.run(), epoch, shard };
+        priors = add(setup, documents, storage, id, counts)?.unwrap_or(priors);
     }
     counts.merge();
-    Ok(counts)
+    Ok((counts, priors))
 }
 
-/// Adds the counts of a shard.
+/// Adds the counts of a shard. Returns the priors of the epoch, if they change.
 fn add_shard<T: TopicIndex, D: Documents>(
     setup: &Setup,
     documents: &D,
     storage: &dyn Storage,
     id: SnapshotId,
     counts: &mut CollectedCounts,
-) -> Result<(), Failed> {
+) -> Result<Option<Priors>, Failed> {
     let number = id.shard;
     let (corpus, first) = documents
         .read(number)
@@ -120,9 +125,10 @@ fn add_shard<T: TopicIndex, D: Documents>(
     let mut shard = Shard::<T>::new(&setup.spec, hybrid, &placement, number, of_shard)?;
     let failed = |why: String| Failed::Snapshot { name: id.name(), why };
     let bytes = storage.read(&id.name()).map_err(|error| failed(error.to_string()))?;
-    let topics = decode::<T>(&id, &bytes).map_err(|error| failed(error.to_string()))?;
+    let Snapshot { topics, priors } =
+        decode::<T>(&id, &bytes).map_err(|error| failed(error.to_string()))?;
     shard.restore(&setup.spec, &topics).map_err(|error| failed(error.to_string()))?;
     let tokens = shard.tokens();
     tokens.counts(0, |at, row| counts.add(tokens.words(0)[at as usize], 0, row));
-    Ok(())
+    Ok(priors)
 }

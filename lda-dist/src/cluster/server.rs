@@ -11,6 +11,7 @@ use super::{Failed, MASTER, NodeState, Phase, Port, Setup, Waited, reject};
 use crate::aggregate::{Aggregate, AggregateRequest};
 use crate::placement::{DocumentLengths, WordStats};
 use crate::plan::place;
+use crate::priors::Priors;
 use crate::server::Server;
 use crate::spec::{JOINING, Round};
 use crate::wire::RowCode;
@@ -195,7 +196,9 @@ impl<T: TopicIndex> ServerNode<T> {
                 Ok(Vec::new())
             }
             Some(Control::End { round, wanted }) => self.end_round(round, wanted),
-            Some(Control::Begin { round, delta, .. }) => self.begin_round(round, &delta),
+            Some(Control::Begin { round, delta, priors, .. }) => {
+                self.begin_round(round, &delta, priors.as_ref())
+            }
             Some(Control::Rows { attempt, slice }) => {
                 let server = self.server.as_ref().ok_or(Refusal::WrongTime)?;
                 if attempt != self.attempt {
@@ -238,7 +241,7 @@ impl<T: TopicIndex> ServerNode<T> {
     /// Ends the oldest open round; returns the delta of C_k, the bytes held, and aggregates.
     fn end_round(&mut self, round: Round, wanted: AggregateRequest) -> Result<Vec<u8>, Refusal> {
         let server = self.server.as_mut().ok_or(Refusal::WrongTime)?;
-        let Setup { spec, options, aggregates, .. } = &self.setup;
+        let Setup { options, aggregates, .. } = &self.setup;
         let first = self.ended.map_or(self.round, |last| last.next(options.rounds));
         if round != first || round > self.round {
             return Err(Refusal::WrongTime);
@@ -252,7 +255,7 @@ impl<T: TopicIndex> ServerNode<T> {
         let row: Result<Vec<(u32, i32)>, _> =
             non_zero.map(|(topic, &by)| i32::try_from(by).map(|by| (topic as u32, by))).collect();
         let row = row.map_err(|_| unexpected("a round that adds 2^31 tokens to a topic"))?;
-        let mut reply = Vec::new();
+        let (spec, mut reply) = (server.spec(), Vec::new());
         RowCode::new(spec.topics()).encode(&row, &mut reply);
         reply.extend((before.max(server.memory()) as u64).to_le_bytes());
         let mut found = aggregates.aggregates(wanted, spec);
@@ -264,7 +267,12 @@ impl<T: TopicIndex> ServerNode<T> {
     }
 
     /// Starts the round after the last one.
-    fn begin_round(&mut self, round: Round, delta: &[(u32, i32)]) -> Result<Vec<u8>, Refusal> {
+    fn begin_round(
+        &mut self,
+        round: Round,
+        delta: &[(u32, i32)],
+        priors: Option<&Priors>,
+    ) -> Result<Vec<u8>, Refusal> {
         let server = self.server.as_mut().ok_or(Refusal::WrongTime)?;
         let options = &self.setup.options;
         if round != self.round.next(options.rounds) {
@@ -276,6 +284,10 @@ impl<T: TopicIndex> ServerNode<T> {
         for &(topic, by) in delta {
             let total = &mut self.totals[topic as usize];
             *total = total.checked_add_signed(by).ok_or_else(|| unexpected("totals below 0"))?;
+        }
+        if let Some(priors) = priors {
+            let set = server.set_priors(priors);
+            set.map_err(|error| unexpected(&format!("priors: {error}")))?;
         }
         server.begin_round(round, &self.totals);
         self.round = round;

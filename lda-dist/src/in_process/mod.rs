@@ -57,11 +57,14 @@ use std::ops::Range;
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::counts::{DocumentCounts, VisitRow, WordCounts};
+use lda_core::prior::learn::CountHistograms;
+use lda_core::train::Learn;
 
 use crate::config::Options;
 use crate::partition_sampler::{PartitionSampler, RoundContext};
 use crate::placement::{DocumentLengths, Placement, WordStats};
 use crate::plan::{cut, group, place};
+use crate::priors::Priors;
 use crate::server::Server;
 use crate::shard::{Shard, ShardDocuments};
 use crate::spans::span;
@@ -78,6 +81,7 @@ use exchange::Servers;
 /// A run in one process.
 #[derive(Debug)]
 pub struct InProcess<T: TopicIndex> {
+    /// The model with the priors of the current epoch.
     spec: ModelSpec,
     options: Options,
     placement: Placement,
@@ -92,6 +96,8 @@ pub struct InProcess<T: TopicIndex> {
     rounds: VecDeque<(Round, Vec<u32>)>,
     /// The last round that was started.
     begun: Round,
+    /// Priors that have been learnt for the next epoch.
+    learnt: Option<Priors>,
 }
 
 impl<T: TopicIndex> InProcess<T> {
@@ -126,10 +132,11 @@ impl<T: TopicIndex> InProcess<T> {
             totals: vec![0; spec.topics() as usize],
             rounds: VecDeque::new(),
             begun: Round::joining(0, 0),
+            learnt: None,
             placement,
         };
         run.join()?;
-        (0..options.sync().max_open()).for_each(|_| run.begin_round());
+        run.begin_rounds(Round::joining(0, 0));
         Ok(run)
     }
 
@@ -149,12 +156,47 @@ impl<T: TopicIndex> InProcess<T> {
         Ok(())
     }
 
-    /// Starts the round after the last open one.
-    fn begin_round(&mut self) {
-        self.begun = self.begun.next(self.options.rounds);
-        let round = self.begun;
-        self.servers.iter_mut().for_each(|server| server.begin_round(round, &self.totals));
-        self.rounds.push_back((round, self.totals.clone()));
+    /// Starts the rounds that may be open after this one has ended, and learns priors if that is due.
+    fn begin_rounds(&mut self, ended: Round) {
+        let Options { rounds, .. } = self.options;
+        let is_last = ended.is_last(rounds);
+        if is_last {
+            self.learn(ended.epoch);
+        }
+        // An epoch whose priors are learnt starts when the one before has ended.
+        let current = ended.epoch + u32::from(is_last);
+        let last_epoch = self.spec.updates().next_update(current, u32::MAX);
+        let open = self.options.sync().open_from(ended.next(rounds), rounds);
+        let begun = self.begun;
+        for round in open.skip_while(|open| *open <= begun) {
+            if round.epoch > last_epoch {
+                break;
+            }
+            self.begun = round;
+            self.servers.iter_mut().for_each(|server| server.begin_round(round, &self.totals));
+            self.rounds.push_back((round, self.totals.clone()));
+        }
+    }
+
+    /// Learns the priors of the next epoch, if that is due after this one.
+    fn learn(&mut self, epoch: u32) {
+        let Some(learn) = self.spec.updates().due_after(epoch) else { return };
+        let Priors { mut alpha, mut beta } = self.spec.priors();
+        let topics = self.spec.topics() as usize;
+        if let Some(mut documents) = learn.document_histograms(topics) {
+            documents.add_documents(self);
+            alpha = learn.next_alpha(&alpha, topics, &mut documents);
+        }
+        if learn.beta {
+            let mut words = CountHistograms::of_all_topics();
+            words.add_words(self);
+            beta = words.beta(self.spec.words() as usize, beta, Learn::STEPS);
+        }
+        let priors = Priors { alpha, beta };
+        for server in &mut self.servers {
+            server.set_priors(&priors).expect("learnt priors are finite, and above 0");
+        }
+        self.learnt = Some(priors);
     }
 
     /// Ends a round; returns the bytes of C_k.
@@ -219,6 +261,14 @@ impl<T: TopicIndex> InProcess<T> {
         order
             .iter()
             .for_each(|&shard| self.shards[shard].begin_epoch(&self.spec, self.options.routing));
+        if let Some(learnt) = self.learnt.take() {
+            self.spec = self.spec.with_priors(&learnt).expect("priors that were checked");
+        }
+        if let Some((_, totals)) = self.rounds.front()
+            && let Some(spec) = self.spec.by_size(totals)
+        {
+            self.spec = spec;
+        }
         for number in 0..self.options.rounds {
             let Some((round, totals)) = self.rounds.pop_front() else { break };
             let _span = span!(INFO, "round", epoch = round.epoch, round = round.number);
@@ -227,7 +277,7 @@ impl<T: TopicIndex> InProcess<T> {
             }
             debug_assert_eq!(round.number, number, "rounds are in order");
             bytes.totals += self.end_round(round, observer)?;
-            self.begin_round();
+            self.begin_rounds(round);
         }
         Ok(bytes)
     }
@@ -243,7 +293,7 @@ impl<T: TopicIndex> InProcess<T> {
         let Self { spec, options, placement, shards, servers, sampler, .. } = self;
         let shard = &mut shards[number];
         let context = RoundContext { spec, round, totals, passes: options.passes };
-        shard.begin_round(totals, options.sync())?;
+        shard.begin_round(totals, options.sync(), spec.waits_before(round))?;
         if round.number == 0 {
             shard.sample_documents(sampler, &context);
         }
@@ -262,6 +312,11 @@ impl<T: TopicIndex> InProcess<T> {
                 .tokens()
                 .for_each(|document, word, topic| f(document + first as u32, word, topic));
         }
+    }
+
+    /// α and β of the last epoch.
+    pub fn priors(&self) -> Priors {
+        self.spec.priors()
     }
 
     /// The shards.

@@ -18,6 +18,7 @@ mod serve;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use lda_core::counts::TopicIndex;
@@ -26,12 +27,13 @@ use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelI
 use crate::aggregate::Aggregate;
 use crate::config::Options;
 use crate::placement::Slice;
+use crate::priors::Priors;
 use crate::request::{self, RequestHeader};
 use crate::route::Route;
 use crate::row_cache::RowCache;
 use crate::row_store::{RowStore, RowStoreError};
 use crate::sampler_pool::SamplerPool;
-use crate::spec::{ModelSpec, Round};
+use crate::spec::{ModelSpec, Round, SpecError};
 use crate::wire::{Lists, RowCode, WireError};
 
 pub use error::RequestError;
@@ -39,7 +41,8 @@ pub use error::RequestError;
 /// Rows of a server, and its open rounds.
 #[derive(Debug)]
 pub struct Server<T: TopicIndex> {
-    spec: ModelSpec,
+    /// The model with the priors of the epoch that has started last.
+    spec: Arc<ModelSpec>,
     options: Options,
     /// Round in which shards join. Its attempt is that of all requests.
     joining: Round,
@@ -61,6 +64,8 @@ struct Open {
     version: u64,
     /// C_k at its start.
     totals: Vec<u32>,
+    /// The model with the priors of its epoch.
+    spec: Arc<ModelSpec>,
 }
 
 /// State of a slice.
@@ -103,7 +108,7 @@ impl<T: TopicIndex> Server<T> {
             (number, SliceState { store, topics, shards: HashMap::new(), words, tokens, row_cache })
         };
         Self {
-            spec: spec.clone(),
+            spec: Arc::new(spec.clone()),
             options: *options,
             joining,
             rounds: VecDeque::new(),
@@ -154,6 +159,20 @@ impl<T: TopicIndex> Server<T> {
         self.rounds.len()
     }
 
+    /// Sets the priors of the next epoch, if they are learnt.
+    ///
+    /// # Errors
+    /// [`SpecError`] if they do not fit the model.
+    pub fn set_priors(&mut self, priors: &Priors) -> Result<(), SpecError> {
+        self.spec = Arc::new(self.spec.with_priors(priors)?);
+        Ok(())
+    }
+
+    /// The model with the priors of the epoch that has started last.
+    pub(crate) fn spec(&self) -> &ModelSpec {
+        &self.spec
+    }
+
     /// Starts a round with the current rows and these C_k. Other rounds may be open.
     ///
     /// # Panics
@@ -161,7 +180,13 @@ impl<T: TopicIndex> Server<T> {
     pub fn begin_round(&mut self, round: Round, totals: &[u32]) {
         assert_eq!(totals.len(), self.spec.topics() as usize, "one total per topic");
         let version = self.version();
-        self.rounds.push_back(Open { round, version, totals: totals.to_vec() });
+        if round.number == 0
+            && let Some(spec) = self.spec.by_size(totals)
+        {
+            self.spec = Arc::new(spec);
+        }
+        let spec = Arc::clone(&self.spec);
+        self.rounds.push_back(Open { round, version, totals: totals.to_vec(), spec });
     }
 
     /// Adds all rows, as of the end of the last round, to an aggregate: slices in order, and in a

@@ -155,7 +155,8 @@ impl Serving<'_> {
         body: &[u8],
         answer: &mut Vec<u8>,
     ) -> Result<usize, RequestError> {
-        let Self { spec, options, rounds, cache_left, .. } = *self;
+        let Self { options, rounds, cache_left, .. } = *self;
+        let spec = &*open.spec;
         if of.topics != (0..spec.topics()) {
             return Err(RequestError::PartialRows { slice: header.slice });
         }

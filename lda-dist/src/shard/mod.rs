@@ -141,15 +141,20 @@ impl<T: TopicIndex> Shard<T> {
     }
 
     /// Starts a round with these C_k, which contain the shard's own updates of earlier rounds as
-    /// far as `sync` says.
+    /// far as `sync` says, and all of them if all rounds before [have ended](ModelSpec::waits_before).
     ///
     /// # Errors
     /// [`AnswerError::Total`].
     ///
     /// # Panics
     /// If `totals` does not have K entries.
-    pub fn begin_round(&mut self, totals: &[u32], sync: SyncMode) -> Result<(), AnswerError> {
-        self.own.begin_round(self.tokens.long.untold(), totals, sync)
+    pub fn begin_round(
+        &mut self,
+        totals: &[u32],
+        sync: SyncMode,
+        is_settled: bool,
+    ) -> Result<(), AnswerError> {
+        self.own.begin_round(self.tokens.long.untold(), totals, (sync, is_settled))
     }
 
     /// Starts an epoch: sorts each row of C_d by topic, so that results do not depend on the order
@@ -453,7 +458,7 @@ mod tests {
             let code = PushCode::new(spec.topics(), 10, 1000);
             let mut answer = Vec::new();
             code.encode_answer(&plan.pushed, &[0; 300], &mut answer);
-            shard.begin_round(&totals, SyncMode::Rounds { staleness: 0 }).unwrap();
+            shard.begin_round(&totals, SyncMode::Rounds { staleness: 0 }, false).unwrap();
             if is_early {
                 shard.answered(code, 1, &plan, &answer).unwrap();
             }

@@ -47,18 +47,19 @@ impl OwnCounts {
     }
 
     /// See [`Shard::begin_round`](super::Shard::begin_round). `untold` are the changes that were not
-    /// pushed yet.
+    /// pushed yet. If no other round is open, `is_settled`, the totals contain all that were.
     pub fn begin_round(
         &mut self,
         untold: &[i32],
         totals: &[u32],
-        sync: SyncMode,
+        (sync, is_settled): (SyncMode, bool),
     ) -> Result<(), AnswerError> {
         assert_eq!(totals.len(), self.counts.len(), "one total per topic");
         let mut told = self.of_round();
         told.iter_mut().zip(untold).for_each(|(told, untold)| *told -= untold);
         self.recent.push_back(told);
-        let seen = sync.own_updates_seen(self.recent.len());
+        let pushed = self.recent.len();
+        let seen = if is_settled { pushed } else { sync.own_updates_seen(pushed) };
         for known in self.recent.drain(..seen) {
             let both = self.counts.iter_mut().zip(&mut self.changes);
             for ((count, own), known) in both.zip(known) {

@@ -2,6 +2,7 @@
 
 use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::prior::Alpha;
+use lda_core::prior::learn::CountHistograms;
 use lda_core::special::{LnGammaRatio, ln_rising};
 
 use super::long::Long;
@@ -110,6 +111,15 @@ impl<T: TopicIndex> ShardTokens<T> {
     /// If there is no such partition.
     pub fn words(&self, partition: u16) -> &[u32] {
         &self.parts[partition as usize].words
+    }
+
+    /// Adds the rows of all documents to histograms.
+    pub(crate) fn add_to(&self, histograms: &mut CountHistograms) {
+        let mut row = Vec::new();
+        for document in 0..self.num_documents() {
+            self.row(document, &mut row);
+            histograms.add_row(&row);
+        }
     }
 
     /// Starts an epoch: sorts each row of C_d by topic, so that results do not depend on the order

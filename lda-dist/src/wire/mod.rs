@@ -49,6 +49,7 @@
 //! ```
 
 mod bits;
+mod histograms;
 mod lists;
 mod push;
 mod row;
@@ -56,6 +57,7 @@ mod word_stats;
 
 use thiserror::Error;
 
+pub(crate) use histograms::{add_histograms, put_histograms};
 pub use lists::Lists;
 pub use push::{Document, PushCode};
 pub use row::{RowCode, Value};

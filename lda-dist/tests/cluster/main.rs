@@ -8,6 +8,7 @@ mod held_rows;
 mod history;
 mod hot;
 mod own_aggregate;
+mod priors;
 mod random_runs;
 mod reachability;
 mod recovery;
@@ -31,6 +32,7 @@ use lda_dist::config::Hybrid;
 use lda_dist::config::{ConfigError, Options, Routing};
 use lda_dist::documents::{InMemory, ReadShardError};
 use lda_dist::in_process::InProcess;
+use lda_dist::priors::Priors;
 use lda_dist::spec::ModelSpec;
 use lda_dist::stats::Bytes;
 use lda_transport::NodeId;
@@ -130,6 +132,8 @@ struct End {
     /// Rows that the master has collected.
     collected: Vec<(u32, Vec<(u32, u32)>)>,
     totals: Vec<i64>,
+    /// Priors of the last epoch.
+    priors: Option<Priors>,
     /// Reports without times, memory and the bytes of C_k, which grow with the number of workers.
     reports: Vec<Report>,
     /// Whether rows may stay at workers, so that fewer bytes move if a worker has several shards.
@@ -173,6 +177,7 @@ impl End {
         match node {
             Role::Master(master) => {
                 self.totals = master.totals().to_vec();
+                self.priors = Some(master.priors());
                 let counts = master.counts().unwrap();
                 for (topic, &total) in self.totals.iter().enumerate() {
                     assert_eq!(counts.topic_total(topic), total as u64);
@@ -182,7 +187,7 @@ impl End {
                 });
                 // The servers' top words are those of all rows.
                 let (ranking, most) = (Ranking::Probability, TOP_WORDS as usize);
-                let expected = top_words(counts, BETA, most, ranking).unwrap();
+                let expected = top_words(counts, master.priors().beta, most, ranking).unwrap();
                 assert_eq!(master.topics().unwrap().words, expected);
                 self.reports.extend(std::iter::from_fn(|| master.report()));
                 self.reports.iter_mut().for_each(strip);
@@ -221,6 +226,7 @@ impl End {
                 && joints.is_none_or(|(a, b)| (a / b - 1.0).abs() < 1e-12)
         };
         (&self.tokens, &self.rows, &self.totals) == (&other.tokens, &other.rows, &other.totals)
+            && self.priors == other.priors
             && self.rows == self.collected
             && self.reports.len() == other.reports.len()
             && self.reports.iter().zip(&other.reports).all(near)
@@ -256,9 +262,9 @@ fn expected(corpus: &Corpus, setup: &Setup) -> End {
     let mut end = End { rows_may_stay, ..End::default() };
     for epoch in 1..=setup.epochs {
         let bytes = Bytes { totals: 0, ..run.epoch().unwrap() };
-        let log_joint = setup
-            .evaluates(epoch)
-            .then(|| log_joint(&run, setup.spec.alpha(), setup.spec.beta()).unwrap().total());
+        let Priors { alpha, beta } = run.priors();
+        let log_joint =
+            setup.evaluates(epoch).then(|| log_joint(&run, &alpha, beta).unwrap().total());
         let non_zeros = setup.evaluates(epoch).then(|| non_zeros(&run));
         let mut report = Report::default();
         (report.epoch, report.attempt, report.bytes) = (epoch, 1, bytes);
@@ -272,6 +278,7 @@ fn expected(corpus: &Corpus, setup: &Setup) -> End {
     end.tokens.sort_unstable();
     bring_together(&mut end.rows);
     end.totals = run.totals().iter().map(|&total| total.into()).collect();
+    end.priors = Some(run.priors());
     end
 }
 

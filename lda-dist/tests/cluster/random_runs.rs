@@ -199,6 +199,12 @@ fn faults_leave_no_trace_while_rows_stay() {
     assert!(sum.attempts > 40 && sum.crashes.iter().all(|&crashes| crashes > 40), "{sum:?}");
 }
 
+#[test]
+fn faults_leave_no_trace_in_learnt_priors() {
+    let sum = random_runs(&Task::new(corpus(), &[2, 3], priors::learnt), 0..24);
+    assert!(sum.attempts > 24 && sum.crashes.iter().all(|&crashes| crashes > 24), "{sum:?}");
+}
+
 /// Three or four workers, two servers, 5,000 tokens, on all cores.
 #[test]
 #[ignore = "minutes: .ci/extended runs it"]
@@ -225,7 +231,8 @@ fn ten_thousand_histories_reach_everything() {
     const MORE: u64 = 1000;
     for (what, task) in [
         ("a word on both servers", with_a_hot_word()),
-        ("rows that stay at workers", with_rows_that_stay(corpus)),
+        ("rows that stay at workers", with_rows_that_stay(corpus.clone())),
+        ("priors that are learnt", Task::new(corpus, &[2, 3], priors::learnt)),
     ] {
         let begun = Instant::now();
         let sum = random_runs(&task, 0..MORE);

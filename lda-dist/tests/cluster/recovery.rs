@@ -69,6 +69,7 @@ pub(super) fn check(found: &End, expected: &End, what: &str) {
 fn check_master(found: &End, expected: &End, what: &str) {
     assert!(found.collected == expected.rows, "{what}: gathered rows");
     assert_eq!(found.totals, expected.totals, "{what}");
+    assert_eq!(found.priors, expected.priors, "{what}");
     let all = last(&expected.reports);
     for (epoch, report) in last(&found.reports) {
         let of_epoch = &all[&epoch];

@@ -22,7 +22,7 @@ use crate::train::Start;
 pub use auto::Choice;
 pub use error::OptionsError;
 pub use kind::SamplerKind;
-pub use learn::{Learn, LearnAlpha};
+pub use learn::{Learn, LearnAlpha, check_prior_updates};
 pub use resolve::Resolved;
 pub use sampler_options::SamplerOptions;
 

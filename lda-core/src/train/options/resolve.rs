@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Choice, Learn, LearnAlpha, OptionsError, SamplerKind, SamplerOptions, TrainOptions};
+use super::{
+    Choice, Learn, OptionsError, SamplerKind, SamplerOptions, TrainOptions, check_prior_updates,
+};
 use crate::corpus::Corpus;
 use crate::counts::TopicIndex;
 use crate::layout::ranges_for;
@@ -102,7 +104,7 @@ impl TrainOptions {
     pub fn resolve(&self, corpus: &Corpus) -> Result<Resolved, OptionsError> {
         let alpha = self.check_model(corpus)?;
         self.check_numbers()?;
-        self.check_priors_together(&alpha)?;
+        check_prior_updates(&alpha, self.alpha_by_size, self.learn)?;
         let isa = match self.isa {
             Some(isa) if !isa.is_available() => return Err(OptionsError::Isa { isa }),
             Some(isa) => isa,
@@ -210,13 +212,9 @@ impl TrainOptions {
         }
         positive("start-degree", Some(self.start_degree))?;
         positive("exclude-converged-from", self.sampler.exclude_from().map(f64::from))?;
-        positive("learn-every", self.learn.map(|learn| f64::from(learn.every)))?;
         if self.start_degree > 1.0 {
             let remedy = "give a share of the topics, 1 at most";
             return Err(value("start-degree", self.start_degree, remedy));
-        }
-        if let Some(smoothing) = self.alpha_by_size.filter(|x| !(1e-6..=1e15).contains(x)) {
-            return Err(value("alpha-by-size", smoothing, "give a number from 1e-6 to 1e15"));
         }
         if let Some(ranges) = self.ranges.filter(|&n| n > MAX_RANGES) {
             return Err(value("ranges", ranges, "give at most 4096"));
@@ -226,32 +224,17 @@ impl TrainOptions {
         }
         Ok(())
     }
-
-    /// Checks options that set or learn the same prior.
-    fn check_priors_together(&self, alpha: &Alpha) -> Result<(), OptionsError> {
-        let is_list = matches!(alpha, Alpha::PerTopic(_));
-        if self.alpha_by_size.is_some() && is_list {
-            let remedy = "give one alpha for all topics, or leave alpha-by-size out";
-            return Err(value("alpha-by-size", "set beside one alpha per topic", remedy));
-        }
-        let Some(learn) = self.learn else { return Ok(()) };
-        if self.alpha_by_size.is_some() && learn.alpha != LearnAlpha::Fixed {
-            let remedy = "leave one of them out";
-            return Err(value("alpha-by-size", "set beside a learnt alpha", remedy));
-        }
-        if learn.alpha == LearnAlpha::Symmetric && is_list {
-            let remedy = "ask for per-topic, or give one alpha for all topics";
-            return Err(value("learn-alpha", "symmetric beside one alpha per topic", remedy));
-        }
-        Ok(())
-    }
 }
 
-fn value(option: &'static str, value: impl ToString, remedy: &'static str) -> OptionsError {
+pub(super) fn value(
+    option: &'static str,
+    value: impl ToString,
+    remedy: &'static str,
+) -> OptionsError {
     OptionsError::Value { option, value: value.to_string(), remedy }
 }
 
-fn positive(option: &'static str, number: Option<f64>) -> Result<(), OptionsError> {
+pub(super) fn positive(option: &'static str, number: Option<f64>) -> Result<(), OptionsError> {
     match number {
         Some(number) if number.is_nan() || number <= 0.0 => {
             Err(value(option, number, "give a number above 0"))

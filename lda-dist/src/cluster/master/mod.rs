@@ -5,6 +5,7 @@
 
 mod checkpoint;
 mod ending;
+mod epoch_priors;
 mod roster;
 mod rounds;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod tests;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use lda_core::prior::learn::CountHistograms;
 use lda_transport::rpc::{Action, MessageBuf, ReplyHandle, RequestId, RequestKind};
 use lda_transport::{Frame, NodeId};
 
@@ -27,10 +29,12 @@ use super::{
 };
 use crate::placement::Placement;
 use crate::plan::place;
+use crate::priors::Priors;
 use crate::spec::{JOINING, Round};
 use crate::wire::RowCode;
 
 use checkpoint::Checkpoint;
+use epoch_priors::EpochPriors;
 use roster::Roster;
 use rounds::Rounds;
 
@@ -77,6 +81,15 @@ enum Step {
     Finished,
 }
 
+/// Counts and priors that a worker reports after a round.
+#[derive(Debug)]
+struct RoundCounts {
+    delta: Vec<(u32, i32)>,
+    priors: Option<Priors>,
+    documents: Option<CountHistograms>,
+    epoch_stats: Option<WorkerEpochStats>,
+}
+
 /// Master of a run.
 #[derive(Debug)]
 pub struct Master {
@@ -90,6 +103,9 @@ pub struct Master {
     /// Attempts since an epoch was completed.
     fruitless: u32,
     rounds: Rounds,
+    priors: EpochPriors,
+    /// Priors of the epoch that has started last, if they are learnt.
+    learnt: Option<Priors>,
     reports: VecDeque<Report>,
     topics: Option<Topics>,
     placement: Option<Placement>,
@@ -111,6 +127,8 @@ impl Master {
             attempt: 0,
             fruitless: 0,
             rounds: Rounds::new(Round::joining(0, 0), setup.spec.topics()),
+            priors: EpochPriors::new(setup.spec.clone()),
+            learnt: None,
             reports: VecDeque::new(),
             topics: None,
             placement: None,
@@ -175,6 +193,12 @@ impl Master {
     /// C_k after the last round that has ended.
     pub fn totals(&self) -> &[i64] {
         &self.rounds.totals
+    }
+
+    /// α and β of the epoch that has started last: those of the setup, unless they
+    /// [change](crate::priors).
+    pub fn priors(&self) -> Priors {
+        self.priors.spec.priors()
     }
 
     /// Takes the next report. Epochs are reported in order, and again if they are repeated after a
@@ -322,8 +346,9 @@ impl Master {
                 self.try_to_start(port)
             }
             Control::Unreadable { attempt, why } => self.fall_back(peer, attempt, why, port),
-            Control::RoundDone { round, kept, writing, delta, epoch_stats } => {
-                self.note_done(peer, (round, kept, writing), (&delta, epoch_stats), port)
+            Control::RoundDone { round, kept, writing, delta, priors, documents, epoch_stats } => {
+                let counts = RoundCounts { delta, priors, documents, epoch_stats };
+                self.note_done(peer, (round, kept, writing), counts, port)
             }
             Control::Stop {} => {
                 self.check_member(peer, "that it has to stop")?;
@@ -370,7 +395,7 @@ impl Master {
         &mut self,
         peer: NodeId,
         (round, kept, is_writing): (Round, u32, bool),
-        (delta, epoch_stats): (&[(u32, i32)], Option<WorkerEpochStats>),
+        counts: RoundCounts,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
         let is_on = matches!(self.step, Step::Working | Step::Ending(_) | Step::Beginning(_));
@@ -387,9 +412,12 @@ impl Master {
             return Err(unexpected(peer, format!("that it has kept epoch {kept} in {round}")));
         }
         self.rounds
-            .add_worker_delta(&self.setup.options, round, delta)
+            .add_worker_delta(&self.setup.options, round, &counts.delta)
             .map_err(|what| unexpected(peer, what))?;
-        if let Some(epoch_stats) = epoch_stats {
+        self.priors
+            .of_worker(round.epoch, counts.priors, counts.documents)
+            .map_err(|what| unexpected(peer, what))?;
+        if let Some(epoch_stats) = counts.epoch_stats {
             self.rounds.epoch_stats.of_worker(epoch_stats);
         }
         self.checkpoint.note(peer, kept, is_writing);
@@ -466,6 +494,7 @@ impl Master {
         self.roster.start_from(epoch);
         let joining = Round::joining(epoch, self.attempt);
         self.rounds = Rounds::new(joining, spec.topics());
+        self.priors = EpochPriors::new(spec.clone());
         self.checkpoint.start_attempt();
         self.clear_requests(port);
         self.step = Step::Starting(self.setup.options.servers);
@@ -545,7 +574,7 @@ impl Master {
     /// All servers have ended the round: reports it, and starts the next one or ends the run.
     fn next_round(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
         let delta = self.rounds.apply_delta(&self.setup, self.last_epoch())?;
-        let spec = &self.setup.spec;
+        let spec = &self.priors.spec;
         let ended = self.rounds.oldest;
         let Round { epoch, number, attempt } = ended;
         let (joining, last) = (number == JOINING, ended.is_last(self.setup.options.rounds));
@@ -569,6 +598,10 @@ impl Master {
         if last && epoch >= self.last_epoch() {
             return self.end_run(port);
         }
+        if last {
+            let learnt = self.priors.learn(epoch, &found, &self.rounds.totals);
+            learnt.map_err(|what| unexpected(MASTER, what))?;
+        }
         // Nodes that have to stop wait for the end of the epoch, and no other epoch starts.
         let is_stopping = !joining && !self.roster.stopping.is_empty();
         if last && is_stopping && self.rounds.begun == ended {
@@ -579,7 +612,10 @@ impl Master {
         }
         // Nodes that have to stop do so after the epoch that has begun.
         let last_epoch = if is_stopping { self.rounds.begun.epoch } else { self.last_epoch() };
-        self.rounds.advance(delta, &self.setup, last_epoch);
+        // An epoch whose priors are learnt starts when the one before has ended everywhere.
+        let current = epoch + u32::from(last);
+        let last_epoch = self.setup.spec.updates().next_update(current, last_epoch);
+        self.rounds.advance(delta, &self.setup, last_epoch)?;
         self.advance(port);
         Ok(())
     }
@@ -592,6 +628,9 @@ impl Master {
             return;
         };
         self.step = Step::Beginning(self.setup.options.servers);
+        if round.number == 0 {
+            self.learnt = self.priors.begin_epoch(&self.rounds.totals);
+        }
         let begin = self.begin_message(round, delta);
         self.send_servers(&begin, RequestKind::Push, RequestPurpose::Begin, port);
     }
@@ -620,7 +659,8 @@ impl Master {
         let write = is_due && self.checkpoint.may_write();
         let needed = self.checkpoint.latest().first_needed();
         let push = self.rounds.needs_all_rows(round, &self.setup, self.last_epoch());
-        Control::Begin { round, needed, write, push, delta }
+        let priors = self.learnt.clone().filter(|_| round.number == 0);
+        Control::Begin { round, needed, write, push, delta, priors }
     }
 
     fn start_message(&self) -> Control {

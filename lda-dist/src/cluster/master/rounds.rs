@@ -26,6 +26,8 @@ pub(super) struct Rounds {
     pub begun: Round,
     /// Rounds to start one after the other, each with the delta of C_k since the one before.
     pub to_begin: VecDeque<(Round, Vec<(u32, i32)>)>,
+    /// Delta of C_k in rounds that have ended and of which no node knows, as no round has started since.
+    unsent: Vec<(u32, i32)>,
     /// Workers that have finished each open round.
     done: BTreeMap<Round, BTreeSet<NodeId>>,
     /// C_k after the last round that has ended.
@@ -49,6 +51,7 @@ impl Rounds {
             oldest: joining,
             begun: joining,
             to_begin: VecDeque::new(),
+            unsent: Vec::new(),
             done: BTreeMap::new(),
             totals: vec![0; topics as usize],
             delta: vec![0; topics as usize],
@@ -164,24 +167,36 @@ impl Rounds {
 
     /// Moves on to the next round, and queues the rounds that may start now, up to the last one of
     /// `last_epoch`.
-    pub fn advance(&mut self, delta: Vec<(u32, i32)>, setup: &Setup, last_epoch: u32) {
+    ///
+    /// # Errors
+    /// [`Failed::Message`] if a topic has gained or lost 2^31 tokens since a round has started.
+    pub fn advance(
+        &mut self,
+        delta: Vec<(u32, i32)>,
+        setup: &Setup,
+        last_epoch: u32,
+    ) -> Result<(), Failed> {
         let rounds = setup.options.rounds;
         self.oldest = self.oldest.next(rounds);
-        // After the joining several rounds start with the same counts; later one starts at a time.
-        let mut delta = Some(delta);
+        self.unsent = sum(std::mem::take(&mut self.unsent), delta)?;
+        // After the joining, and before an epoch that waits for the one before, several rounds start with
+        // the same counts; else one starts at a time.
         let open = setup.options.sync().open_from(self.oldest, rounds);
         for next in open.skip_while(|open| *open <= self.begun) {
             if next.epoch > last_epoch {
                 break;
             }
-            self.to_begin.push_back((next, delta.take().unwrap_or_default()));
+            self.to_begin.push_back((next, std::mem::take(&mut self.unsent)));
         }
+        Ok(())
     }
 
     /// Returns whether servers must have all changes of rows when this round ends, because they evaluate the
-    /// rows then or the run ends.
+    /// rows then, β is learnt from them, or the run ends.
     pub fn needs_all_rows(&self, round: Round, setup: &Setup, last_epoch: u32) -> bool {
-        let is_due = setup.evaluates(round.epoch) || round.epoch >= last_epoch;
+        let is_due = setup.evaluates(round.epoch)
+            || round.epoch >= last_epoch
+            || setup.spec.updates().learns_beta_after(round.epoch);
         is_due && round.is_last(setup.options.rounds)
     }
 
@@ -192,8 +207,29 @@ impl Rounds {
         let evaluation = is_last && number != JOINING && setup.evaluates(epoch);
         // A run that is started again after its last epoch has only that epoch's end.
         let top_words = evaluation || is_last && epoch >= last_epoch;
-        AggregateRequest { evaluation, top_words: if top_words { setup.top_words } else { 0 } }
+        AggregateRequest {
+            evaluation,
+            top_words: if top_words { setup.top_words } else { 0 },
+            word_histogram: is_last && setup.spec.updates().learns_beta_after(epoch),
+        }
     }
+}
+
+/// The sum of two deltas of C_k, topics ascending.
+fn sum(mut delta: Vec<(u32, i32)>, more: Vec<(u32, i32)>) -> Result<Vec<(u32, i32)>, Failed> {
+    delta.extend(more);
+    delta.sort_unstable_by_key(|entry| entry.0);
+    let sums = delta.chunk_by(|a, b| a.0 == b.0).map(|of_topic| {
+        let by = of_topic.iter().map(|entry| i64::from(entry.1)).sum::<i64>();
+        i32::try_from(by).map(|by| (of_topic[0].0, by))
+    });
+    let sums: Result<Vec<(u32, i32)>, _> = sums.collect();
+    let mut sums = sums.map_err(|_| Failed::Message {
+        peer: MASTER,
+        what: "rounds that add 2^31 tokens to a topic".to_owned(),
+    })?;
+    sums.retain(|entry| entry.1 != 0);
+    Ok(sums)
 }
 
 #[cfg(test)]
@@ -239,6 +275,29 @@ mod tests {
             }
             assert!(!agree || rounds.totals == [4, 5, 6]);
         }
+    }
+
+    #[test]
+    fn deltas_of_rounds_without_a_successor_are_sent_with_the_next() {
+        let options = Options { staleness: 1, rounds: 3, partitions: 4, ..Options::default() };
+        let setup = pulled(3).options(options);
+        let mut rounds = Rounds::new(Round::joining(0, 1), 3);
+        rounds.advance(vec![(0, 5)], &setup, 1).unwrap();
+        let taken = |rounds: &mut Rounds| -> Vec<_> {
+            let all: Vec<_> = rounds.to_begin.drain(..).collect();
+            rounds.begun = all.last().map_or(rounds.begun, |(round, _)| *round);
+            all
+        };
+        let joined = [(round(1, 0), vec![(0, 5)]), (round(1, 1), vec![])];
+        assert_eq!(taken(&mut rounds), joined);
+        rounds.advance(vec![(0, -1), (1, 1)], &setup, 1).unwrap();
+        assert_eq!(taken(&mut rounds), [(round(1, 2), vec![(0, -1), (1, 1)])]);
+        // The next epoch waits for the end of this one.
+        rounds.advance(vec![(0, -1), (2, 1)], &setup, 1).unwrap();
+        assert_eq!(taken(&mut rounds), []);
+        rounds.advance(vec![(0, 1), (1, -2), (2, 1)], &setup, 2).unwrap();
+        let both = [(round(2, 0), vec![(1, -2), (2, 2)]), (round(2, 1), vec![])];
+        assert_eq!(taken(&mut rounds), both);
     }
 
     #[test]

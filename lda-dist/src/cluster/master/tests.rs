@@ -56,14 +56,24 @@ fn end(master: &mut Master, asked: &mut Recorder, reply: &[u8]) -> Result<(), Fa
 }
 
 /// Otherwise a run would go on from topics that do not exist, and others would be removed.
+/// A worker's report of a round, without priors.
+fn round_done(
+    round: Round,
+    (kept, writing): (u32, bool),
+    delta: Vec<(u32, i32)>,
+    epoch_stats: Option<WorkerEpochStats>,
+) -> Control {
+    let (priors, documents) = (None, None);
+    Control::RoundDone { round, kept, writing, delta, priors, documents, epoch_stats }
+}
+
 #[test]
 fn a_kept_epoch_in_a_report_is_not_in_the_future() {
     for (kept, is_legal) in [(0, true), (1, false), (u32::MAX, false)] {
         let mut asked = Recorder::default();
         let mut master = master(&mut asked);
         let (round, epoch_stats) = (Round::joining(0, 1), None);
-        let done =
-            Control::RoundDone { round, kept, writing: false, delta: Vec::new(), epoch_stats };
+        let done = round_done(round, (kept, false), Vec::new(), epoch_stats);
         let ended = master.act(message(WORKER, &done), &mut asked);
         assert_eq!(ended.is_ok(), is_legal, "{kept}: {ended:?}");
         if let Err(failed) = ended {
@@ -105,8 +115,7 @@ fn a_server_is_not_done_in_place_of_a_worker() {
     let mut asked = Recorder::default();
     let mut master = master(&mut asked);
     let (round, epoch_stats) = (Round::joining(0, 1), None);
-    let done =
-        Control::RoundDone { round, kept: 0, writing: false, delta: Vec::new(), epoch_stats };
+    let done = round_done(round, (0, false), Vec::new(), epoch_stats);
     let failed = master.act(message(SERVER, &done), &mut asked).unwrap_err();
     assert!(failed.to_string().contains("that it is done"), "{failed}");
     assert_eq!(master.step, Step::Working);
@@ -185,7 +194,7 @@ fn a_checkpoint_is_recorded_when_its_epoch_is_reported() {
     };
     let done = |round, kept, epoch_stats| {
         let (writing, delta) = (false, Vec::new());
-        message(WORKER, &Control::RoundDone { round, kept, writing, delta, epoch_stats })
+        message(WORKER, &round_done(round, (kept, writing), delta, epoch_stats))
     };
     master.act(done(Round::joining(0, 1), 0, None), &mut asked).unwrap();
     end(&mut master, &mut asked, &reply(&[(0, 3)])).unwrap();

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use lda_core::counts::TopicIndex;
 
 use super::super::epoch_range::EpochRange;
+use crate::priors::Priors;
 use crate::shard::Shard;
 
 /// Number of epochs: workers are at most one epoch apart.
@@ -17,8 +18,18 @@ const MAX_EPOCHS: usize = 2;
 /// The topics of all shards of a worker after its last epochs.
 #[derive(Debug)]
 pub(super) struct MemoryCheckpoints<T> {
-    /// Consecutive epochs, with the topics of each shard, as in its snapshot.
-    epochs: VecDeque<(u32, Vec<Vec<T>>)>,
+    /// Consecutive epochs.
+    epochs: VecDeque<MemoryCheckpoint<T>>,
+}
+
+/// State of a worker after an epoch.
+#[derive(Debug)]
+pub(super) struct MemoryCheckpoint<T> {
+    epoch: u32,
+    /// Topics of each shard, as in its snapshot.
+    pub topics: Vec<Vec<T>>,
+    /// Priors of the epoch.
+    pub priors: Priors,
 }
 
 impl<T> Default for MemoryCheckpoints<T> {
@@ -29,42 +40,41 @@ impl<T> Default for MemoryCheckpoints<T> {
 
 impl<T: TopicIndex> MemoryCheckpoints<T> {
     /// Adds the topics after an epoch, the one after the last or the only one.
-    pub fn add(&mut self, epoch: u32, shards: &[Shard<T>]) {
-        if self.epochs.back().is_some_and(|(last, _)| last + 1 != epoch) {
+    pub fn add(&mut self, epoch: u32, shards: &[Shard<T>], priors: Priors) {
+        if self.epochs.back().is_some_and(|last| last.epoch + 1 != epoch) {
             self.epochs.clear();
         }
         while self.epochs.len() >= MAX_EPOCHS {
             self.epochs.pop_front();
         }
         let topics = shards.iter().map(|shard| shard.tokens().topics()).collect();
-        self.epochs.push_back((epoch, topics));
+        self.epochs.push_back(MemoryCheckpoint { epoch, topics, priors });
     }
 
-    /// Topics of the shards after an epoch.
-    pub fn topics(&self, epoch: u32) -> Option<&[Vec<T>]> {
-        let found = self.epochs.iter().find(|(number, _)| *number == epoch);
-        found.map(|(_, topics)| topics.as_slice())
+    /// The state after an epoch.
+    pub fn get(&self, epoch: u32) -> Option<&MemoryCheckpoint<T>> {
+        self.epochs.iter().find(|of| of.epoch == epoch)
     }
 
     /// Forgets all epochs before this one.
     pub fn forget_before(&mut self, epoch: u32) {
-        self.epochs.retain(|(number, _)| *number >= epoch);
+        self.epochs.retain(|of| of.epoch >= epoch);
     }
 
     /// Forgets all epochs but this one.
     pub fn retain(&mut self, epoch: u32) {
-        self.epochs.retain(|(number, _)| *number == epoch);
+        self.epochs.retain(|of| of.epoch == epoch);
     }
 
     /// The epochs.
     pub fn epochs(&self) -> EpochRange {
-        let first = self.epochs.front().map_or(0, |(epoch, _)| *epoch);
+        let first = self.epochs.front().map_or(0, |of| of.epoch);
         EpochRange { first, count: self.epochs.len() as u32 }
     }
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        let topics = self.epochs.iter().flat_map(|(_, topics)| topics);
+        let topics = self.epochs.iter().flat_map(|of| &of.topics);
         topics.map(|topics| topics.len() * size_of::<T>()).sum()
     }
 }

@@ -25,9 +25,9 @@ use super::{
 };
 use crate::sampler_pool::SamplerPool;
 use crate::shard::Shard;
-use crate::spec::{JOINING, Round};
+use crate::spec::{JOINING, ModelSpec, Round};
 
-use attempt::{AfterRound, Attempt};
+use attempt::{AfterRound, Attempt, RoundStart};
 use memory_checkpoints::MemoryCheckpoints;
 use snapshots::SnapshotStorage;
 
@@ -60,12 +60,8 @@ pub struct Worker<T: TopicIndex, D> {
 struct WorkerState<T: TopicIndex> {
     shards: Vec<Shard<T>>,
     memory_checkpoints: MemoryCheckpoints<T>,
-}
-
-impl<T: TopicIndex> Default for WorkerState<T> {
-    fn default() -> Self {
-        Self { shards: Vec::new(), memory_checkpoints: MemoryCheckpoints::default() }
-    }
+    /// The model with the priors of the current epoch.
+    spec: ModelSpec,
 }
 
 /// Parts of a worker that an attempt uses and does not own.
@@ -250,8 +246,9 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 let joining = Round::joining(epoch, attempt);
                 self.restart_from((joining, checkpoint), lengths, &words, port)
             }
-            Control::Begin { round, needed, write, push, delta } => {
-                self.begin((round, needed), AfterRound { write, push }, delta, port)
+            Control::Begin { round, needed, write, push, delta, priors } => {
+                let start = RoundStart { delta, priors };
+                self.begin((round, needed), AfterRound { write, push }, start, port)
             }
             // The message belongs to an earlier attempt.
             Control::Start { .. } => Ok(()),
@@ -291,7 +288,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         &mut self,
         (round, needed): (Round, u32),
         after: AfterRound,
-        delta: Vec<(u32, i32)>,
+        start: RoundStart,
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
         let (Some(attempt), mut node) = self.parts(port) else { return Ok(()) };
@@ -307,7 +304,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             return Err(unexpected("a future epoch as the first one that is needed"));
         }
         attempt.remove_old(needed, &mut node);
-        attempt.begin(round, after, delta, &mut node)
+        attempt.begin(round, after, start, &mut node)
     }
 }
 

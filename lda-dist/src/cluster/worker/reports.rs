@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use lda_core::prior::learn::CountHistograms;
+
 use super::super::control::WorkerEpochStats;
+use crate::priors::Priors;
 use crate::spec::Round;
 
 /// A round that is sampled here.
@@ -11,6 +14,10 @@ pub(super) struct SampledRound {
     pub round: Round,
     /// Changes of C_k, if servers do not have them all.
     pub delta: Vec<(u32, i32)>,
+    /// Priors of the epoch, after a joining if they change.
+    pub priors: Option<Priors>,
+    /// Histograms of C_d, if α is learnt from them.
+    pub documents: Option<CountHistograms>,
     /// Statistics of the epoch, after its last round.
     pub epoch_stats: Option<WorkerEpochStats>,
 }
@@ -26,13 +33,8 @@ pub(super) struct Reports {
 
 impl Reports {
     /// Adds a round that is sampled completely.
-    pub fn add(
-        &mut self,
-        round: Round,
-        delta: Vec<(u32, i32)>,
-        epoch_stats: Option<WorkerEpochStats>,
-    ) {
-        self.sampled.push_back(SampledRound { round, delta, epoch_stats });
+    pub fn add(&mut self, sampled: SampledRound) {
+        self.sampled.push_back(sampled);
     }
 
     /// Adds to the number of requests that servers must acknowledge before the round is reported.

@@ -3,6 +3,7 @@
 use lda_core::counts::TopicIndex;
 
 use super::attempt::Attempt;
+use super::memory_checkpoints::MemoryCheckpoints;
 use super::snapshots::Snapshots;
 use super::{Failed, Port, Setup, Worker, WorkerState};
 use crate::cluster::Documents;
@@ -63,9 +64,14 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         before: Option<Attempt<T>>,
         placement: &Placement,
     ) -> Result<WorkerState<T>, Failed> {
-        let mut state = before.map_or_else(WorkerState::default, Attempt::into_state);
+        let none = || WorkerState {
+            shards: Vec::new(),
+            memory_checkpoints: MemoryCheckpoints::default(),
+            spec: self.setup.spec.clone(),
+        };
+        let mut state = before.map_or_else(none, Attempt::into_state);
         state.memory_checkpoints.retain(epoch);
-        if epoch == 0 && state.memory_checkpoints.topics(0).is_none() {
+        if epoch == 0 && state.memory_checkpoints.get(0).is_none() {
             state.shards.clear();
         }
         let mut kept = std::mem::take(&mut state.shards).into_iter().peekable();
@@ -78,30 +84,34 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         Ok(state)
     }
 
-    /// Sets the topics of the shards to those after an epoch: from memory if they are there, else from the
-    /// checkpoint.
+    /// Sets the topics of the shards, and the priors, to those after an epoch: from memory if they are
+    /// there, else from the checkpoint.
     fn restore(
         &self,
         state: &mut WorkerState<T>,
         epoch: u32,
         checkpoint: Latest,
     ) -> Result<(), Failed> {
-        let WorkerState { shards, memory_checkpoints } = state;
-        if let Some(topics) = memory_checkpoints.topics(epoch) {
-            for (shard, topics) in shards.iter_mut().zip(topics) {
+        let WorkerState { shards, memory_checkpoints, spec } = state;
+        let setup = &self.setup;
+        if let Some(checkpoint) = memory_checkpoints.get(epoch) {
+            *spec = setup.spec.with_priors(&checkpoint.priors).expect("priors of this run");
+            for (shard, topics) in shards.iter_mut().zip(&checkpoint.topics) {
                 let number = shard.number();
                 shard
-                    .restore(&self.setup.spec, topics)
+                    .restore(&setup.spec, topics)
                     .map_err(|error| Failed::Documents { shard: number, why: error.to_string() })?;
             }
             return Ok(());
         }
+        *spec = setup.spec.clone();
         for shard in &mut *shards {
             match epoch {
                 // They have the first topics.
                 0 => {}
                 epoch if epoch == checkpoint.epoch => {
-                    self.storage.restore(&self.setup, shard, epoch)?;
+                    let priors = self.storage.restore(setup, shard, epoch)?;
+                    *spec = setup.spec.with_priors(&priors).expect("priors that were checked");
                 }
                 _ => {
                     let why = format!("its topics after epoch {epoch} are not in memory");
@@ -109,7 +119,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 }
             }
         }
-        memory_checkpoints.add(epoch, shards);
+        memory_checkpoints.add(epoch, shards, spec.priors());
         Ok(())
     }
 
@@ -210,7 +220,7 @@ mod tests {
             .collect();
         for (shard, topics) in (0..).zip(&later) {
             let id = SnapshotId { run: setup.run(), epoch: 5, shard };
-            storage.write(&id.name(), &encode(&id, topics)).unwrap();
+            storage.write(&id.name(), &encode(&id, topics, None)).unwrap();
         }
         assert_eq!(start(&mut worker, 2, 5), (later.clone(), 0));
         let rows = |worker: &Worker<u16, Counted>| -> Vec<Vec<(u32, u32)>> {

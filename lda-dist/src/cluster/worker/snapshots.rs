@@ -7,8 +7,10 @@ use lda_core::counts::TopicIndex;
 use super::super::snapshot_writer::Written;
 use super::super::{CheckpointError, Failed, Setup, SnapshotWriter};
 use super::Node;
+use crate::priors::Priors;
 use crate::shard::Shard;
-use crate::snapshot::{Latest, SnapshotId, decode, encode};
+use crate::snapshot::{Latest, Snapshot, SnapshotId, decode, encode};
+use crate::spec::ModelSpec;
 use crate::storage::StorageError;
 
 /// Access to storage, which outlives attempts.
@@ -29,13 +31,13 @@ impl SnapshotStorage {
         Self { writer, restarts: BTreeSet::new(), trouble: None }
     }
 
-    /// Sets a shard's topics to those of a snapshot.
+    /// Sets a shard's topics to those of a snapshot. Returns the priors of its epoch.
     pub fn restore<T: TopicIndex>(
         &self,
         setup: &Setup,
         shard: &mut Shard<T>,
         epoch: u32,
-    ) -> Result<(), Failed> {
+    ) -> Result<Priors, Failed> {
         let id = id(setup, shard, epoch);
         let failed = |why: String| Failed::Snapshot { name: id.name(), why };
         let Some(writer) = &self.writer else {
@@ -43,8 +45,12 @@ impl SnapshotStorage {
             return Err(failed(why.to_owned()));
         };
         let bytes = writer.storage().read(&id.name()).map_err(|error| failed(error.to_string()))?;
-        let topics = decode::<T>(&id, &bytes).map_err(|error| failed(error.to_string()))?;
-        shard.restore(&setup.spec, &topics).map_err(|error| failed(error.to_string()))
+        let Snapshot { topics, priors } =
+            decode::<T>(&id, &bytes).map_err(|error| failed(error.to_string()))?;
+        let priors = priors.unwrap_or_else(|| setup.spec.priors());
+        setup.spec.with_priors(&priors).map_err(|error| failed(error.to_string()))?;
+        shard.restore(&setup.spec, &topics).map_err(|error| failed(error.to_string()))?;
+        Ok(priors)
     }
 
     /// Notes the last error of removing snapshots.
@@ -97,10 +103,11 @@ impl Snapshots {
         self.kept
     }
 
-    /// Starts to write the topics of an epoch, unless others are still being written.
+    /// Starts to write the topics of an epoch, and its priors if they change, unless others are still being
+    /// written.
     pub fn write<T: TopicIndex>(
         &mut self,
-        epoch: u32,
+        (epoch, spec): (u32, &ModelSpec),
         shards: &[Shard<T>],
         node: &mut Node<'_, T>,
     ) {
@@ -108,9 +115,10 @@ impl Snapshots {
             return;
         };
         let mut left = BTreeSet::new();
+        let priors = (!spec.updates().is_none()).then(|| spec.priors());
         for shard in shards {
             let id = id(node.setup, shard, epoch);
-            writer.write(id.name(), encode(&id, &shard.tokens().topics()));
+            writer.write(id.name(), encode(&id, &shard.tokens().topics(), priors.as_ref()));
             left.insert(id.name());
         }
         self.in_progress = Some(SnapshotsInProgress { epoch, left });
@@ -142,14 +150,14 @@ impl Snapshots {
     /// Writes the topics of the epoch that is done, and waits until they are written.
     pub fn write_now<T: TopicIndex>(
         &mut self,
-        epoch: u32,
+        (epoch, spec): (u32, &ModelSpec),
         shards: &[Shard<T>],
         node: &mut Node<'_, T>,
     ) {
         // The snapshots that are being written may be those of this epoch.
         self.wait(node.storage);
         if self.kept < epoch {
-            self.write(epoch, shards, node);
+            self.write((epoch, spec), shards, node);
             self.wait(node.storage);
         }
     }
@@ -206,7 +214,8 @@ mod tests {
             worker.act(start(1), &mut port).unwrap();
             let round = Round { epoch: 1, number: 0, attempt: 1 };
             let delta = (0..20).map(|topic| (topic, 1200)).collect();
-            let begin = Control::Begin { round, needed, write: false, push: true, delta };
+            let begin =
+                Control::Begin { round, needed, write: false, push: true, delta, priors: None };
             let ended = worker.act(from_master(&begin), &mut port);
             (ended.map_err(|failed| failed.to_string()), cleaned(&worker))
         };

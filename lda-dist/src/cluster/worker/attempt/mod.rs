@@ -22,6 +22,7 @@ mod sampling;
 use std::collections::{BTreeMap, VecDeque};
 
 use lda_core::counts::TopicIndex;
+use lda_core::prior::learn::CountHistograms;
 use lda_transport::Frame;
 use lda_transport::rpc::{FailureReason, Outcome, RequestId, RequestKind};
 
@@ -39,10 +40,11 @@ use super::tasks::{PartitionTask, TaskQueue};
 use crate::held_rows::{HeldRows, RowsRequest};
 use crate::placement::Placement;
 use crate::plan::{group, rows_may_stay};
+use crate::priors::Priors;
 use crate::request;
 use crate::shard::{AnswerError, Shard};
 use crate::spans::{Span, span};
-use crate::spec::Round;
+use crate::spec::{ModelSpec, Round, SpecError};
 use crate::trip::{Trip, TripRequest};
 use flight::{PartitionInFlight, Source};
 use sampling::turns;
@@ -67,12 +69,23 @@ pub(super) struct AfterRound {
     pub push: bool,
 }
 
+/// Start of a round.
+#[derive(Debug)]
+pub(super) struct RoundStart {
+    /// Delta of C_k since the round before.
+    pub delta: Vec<(u32, i32)>,
+    /// Priors of the epoch, if it starts and priors are learnt.
+    pub priors: Option<Priors>,
+}
+
 /// State of one attempt. A restart drops it.
 #[derive(Debug)]
 pub(super) struct Attempt<T: TopicIndex> {
     placement: Placement,
     /// For each partition, whether its [rows stay](crate::held_rows) here.
     stays: Vec<bool>,
+    /// The model with the priors of the current epoch.
+    spec: ModelSpec,
     shards: Vec<Shard<T>>,
     memory_checkpoints: MemoryCheckpoints<T>,
     pub snapshots: Snapshots,
@@ -89,9 +102,8 @@ pub(super) struct Attempt<T: TopicIndex> {
     totals: Vec<u32>,
     /// Span of `round` while a part of it is still to be sampled.
     sampling: Option<Span>,
-    /// Later rounds that may start, in the order of rounds, each with the delta of C_k since the
-    /// round before it. Messages may arrive in any order.
-    may_begin: BTreeMap<Round, Vec<(u32, i32)>>,
+    /// Later rounds that may start, in the order of rounds. Messages may arrive in any order.
+    may_begin: BTreeMap<Round, RoundStart>,
     tasks: TaskQueue,
     /// Shards whose long documents are sampled before any partition.
     long_documents: VecDeque<usize>,
@@ -118,16 +130,23 @@ impl<T: TopicIndex> Attempt<T> {
         max_join_bytes: usize,
     ) -> Self {
         let (placement, stays) = placed;
-        let WorkerState { shards, memory_checkpoints } = state;
+        let WorkerState { shards, memory_checkpoints, spec } = state;
         let joins = JoinQueue::new(shards.len(), placement.num_slices() as u16, max_join_bytes);
         let mut reports = Reports::default();
-        reports.add(round, Vec::new(), None);
+        reports.add(SampledRound {
+            round,
+            delta: Vec::new(),
+            priors: (!spec.updates().is_none()).then(|| spec.priors()),
+            documents: document_histograms(&spec, round.epoch, &shards),
+            epoch_stats: None,
+        });
         // Requests that are not sent yet are not acknowledged either.
         reports.expect(round, joins.len());
         Self {
             totals: vec![0; setup.spec.topics() as usize],
             placement,
             stays,
+            spec,
             shards,
             memory_checkpoints,
             snapshots,
@@ -155,7 +174,8 @@ impl<T: TopicIndex> Attempt<T> {
 
     /// The state for another attempt.
     pub fn into_state(self) -> WorkerState<T> {
-        WorkerState { shards: self.shards, memory_checkpoints: self.memory_checkpoints }
+        let Self { shards, memory_checkpoints, spec, .. } = self;
+        WorkerState { shards, memory_checkpoints, spec }
     }
 
     /// Epochs whose topics are in memory.
@@ -188,7 +208,7 @@ impl<T: TopicIndex> Attempt<T> {
         &mut self,
         round: Round,
         after: AfterRound,
-        delta: Vec<(u32, i32)>,
+        start: RoundStart,
         node: &mut Node<'_, T>,
     ) -> Result<(), Failed> {
         if after.write {
@@ -201,7 +221,7 @@ impl<T: TopicIndex> Attempt<T> {
             // All workers have ended the epoch before, and the master has reported it.
             self.memory_checkpoints.forget_before(round.epoch.saturating_sub(1));
         }
-        self.may_begin.insert(round, delta);
+        self.may_begin.insert(round, start);
         self.advance(node)
     }
 
@@ -235,14 +255,18 @@ impl<T: TopicIndex> Attempt<T> {
                 }
                 let delta = self.round_delta(node.setup)?;
                 let epoch_stats = self.take_epoch_stats(node);
-                let epoch = self.round.epoch;
-                if epoch_stats.is_some() {
-                    self.memory_checkpoints.add(epoch, &self.shards);
+                let (round, epoch) = (self.round, self.round.epoch);
+                let mut documents = None;
+                if is_last {
+                    let Self { memory_checkpoints, shards, spec, .. } = self;
+                    memory_checkpoints.add(epoch, shards, spec.priors());
                     if self.writes_after == epoch {
-                        self.snapshots.write(epoch, &self.shards, node);
+                        self.snapshots.write((epoch, spec), shards, node);
                     }
+                    documents = document_histograms(spec, epoch, shards);
                 }
-                self.reports.add(self.round, delta, epoch_stats);
+                let priors = None;
+                self.reports.add(SampledRound { round, delta, priors, documents, epoch_stats });
             }
             let is_busy = self.sampling.is_some() || !self.to_push.is_empty();
             if is_busy || !self.start_next_round(node)? {
@@ -302,7 +326,8 @@ impl<T: TopicIndex> Attempt<T> {
     fn start_next_round(&mut self, node: &mut Node<'_, T>) -> Result<bool, Failed> {
         let Setup { spec, options, .. } = node.setup;
         let round = self.round.next(options.rounds);
-        let Some(delta) = self.may_begin.remove(&round) else { return Ok(false) };
+        let Some(start) = self.may_begin.remove(&round) else { return Ok(false) };
+        let RoundStart { delta, priors } = start;
         for (topic, by) in delta {
             let total = &mut self.totals[topic as usize];
             *total = total.checked_add_signed(by).ok_or_else(|| Failed::Message {
@@ -313,13 +338,24 @@ impl<T: TopicIndex> Attempt<T> {
         self.round = round;
         self.sampling = Some(span!(INFO, "round", epoch = round.epoch, round = round.number));
         if round.number == 0 {
+            if let Some(priors) = priors {
+                let spec = spec.with_priors(&priors);
+                let unexpected = |error: SpecError| Failed::Message {
+                    peer: MASTER,
+                    what: format!("priors: {error}"),
+                };
+                self.spec = spec.map_err(unexpected)?;
+            }
+            if let Some(spec) = self.spec.by_size(&self.totals) {
+                self.spec = spec;
+            }
             let is_long = |index: &usize| self.shards[*index].has_long();
             self.long_documents.extend((0..self.shards.len()).filter(is_long));
             let routing = options.routing;
             node.samplers.for_each(&mut self.shards, |shard| shard.begin_epoch(spec, routing));
         }
         for shard in &mut self.shards {
-            shard.begin_round(&self.totals, options.sync())?;
+            shard.begin_round(&self.totals, options.sync(), spec.waits_before(round))?;
         }
         if self.tasks.last() < round {
             self.queue_round(round, node.setup);
@@ -330,11 +366,13 @@ impl<T: TopicIndex> Attempt<T> {
 
     /// Reports rounds to the master that servers have acknowledged, in order.
     fn report_done(&mut self, node: &mut Node<'_, T>) {
-        while let Some(SampledRound { round, delta, epoch_stats }) = self.reports.pop() {
+        while let Some(sampled) = self.reports.pop() {
+            let SampledRound { round, delta, priors, documents, epoch_stats } = sampled;
             self.snapshots.note_written(node.storage);
             let kept = self.snapshots.kept();
             let writing = node.storage.is_busy();
-            let done = Control::RoundDone { round, kept, writing, delta, epoch_stats };
+            let done =
+                Control::RoundDone { round, kept, writing, delta, priors, documents, epoch_stats };
             node.link.send(&done, node.setup, node.port);
         }
     }
@@ -348,7 +386,7 @@ impl<T: TopicIndex> Attempt<T> {
         if node.setup.evaluates(self.round.epoch) {
             let mut parts: Vec<_> = self.shards.iter().map(|shard| (shard, (0, 0.0))).collect();
             node.samplers.for_each(&mut parts, |(shard, part)| {
-                *part = (shard.number(), shard.tokens().log_joint(&node.setup.spec));
+                *part = (shard.number(), shard.tokens().log_joint(&self.spec));
             });
             stats.parts = parts.into_iter().map(|(_, part)| part).collect();
             stats.non_zeros = self.shards.iter().map(|shard| shard.tokens().non_zeros()).sum();
@@ -365,7 +403,7 @@ impl<T: TopicIndex> Attempt<T> {
     /// Writes the topics of the epoch that is done, and waits until they are written. Returns the
     /// last epoch that is written.
     pub fn write_snapshots_now(&mut self, node: &mut Node<'_, T>) -> u32 {
-        self.snapshots.write_now(self.round.epoch, &self.shards, node);
+        self.snapshots.write_now((self.round.epoch, &self.spec), &self.shards, node);
         self.snapshots.kept()
     }
 
@@ -540,4 +578,17 @@ impl<T: TopicIndex> Attempt<T> {
         }
         Ok(())
     }
+}
+
+/// Histograms of the shards' C_d at the end of an epoch, if α is learnt from them.
+fn document_histograms<T: TopicIndex>(
+    spec: &ModelSpec,
+    epoch: u32,
+    shards: &[Shard<T>],
+) -> Option<CountHistograms> {
+    let learn = spec.updates().due_after(epoch)?;
+    let mut documents = learn.document_histograms(spec.topics() as usize)?;
+    shards.iter().for_each(|shard| shard.tokens().add_to(&mut documents));
+    documents.merge();
+    Some(documents)
 }

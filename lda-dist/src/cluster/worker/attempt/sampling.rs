@@ -2,7 +2,7 @@
 
 use lda_core::counts::TopicIndex;
 
-use super::super::super::{Failed, Setup};
+use super::super::super::Failed;
 use super::super::Node;
 use super::super::tasks::PartitionTask;
 use super::flight::{PartitionInFlight, Source};
@@ -44,8 +44,9 @@ impl<T: TopicIndex> Attempt<T> {
 
     /// WarpLDA's pass over the long documents of the next shards.
     fn sample_long_documents(&mut self, node: &mut Node<'_, T>) {
-        let Setup { spec, options, .. } = node.setup;
-        let (round, totals, passes) = (self.round, &self.totals[..], options.passes);
+        let options = &node.setup.options;
+        let (spec, round, totals) = (&self.spec, self.round, &self.totals[..]);
+        let passes = options.passes;
         let context = RoundContext { spec, round, totals, passes };
         let most = node.samplers.threads().min(self.long_documents.len());
         let next: Vec<usize> = self.long_documents.drain(..most).collect();
@@ -112,10 +113,10 @@ impl<T: TopicIndex> Attempt<T> {
     /// Samples the partitions that were started first, of those whose rows are there: at most one of a shard
     /// and one per thread.
     fn sample_ready(&mut self, node: &mut Node<'_, T>) -> Vec<SampledTask> {
-        let Setup { spec, options, .. } = node.setup;
+        let options = &node.setup.options;
         let stay = |shard: &Shard<T>| next_turn(shard.number(), options, &self.shards).is_some();
         let stay: Vec<bool> = self.shards.iter().map(stay).collect();
-        let Self { placement, shards, in_flight, round, totals, .. } = self;
+        let Self { placement, spec, shards, in_flight, round, totals, .. } = self;
         let context = RoundContext { spec, round: *round, totals, passes: options.passes };
         let run = node.setup.trip(placement);
         let mut shards: Vec<Option<&mut Shard<T>>> = shards.iter_mut().map(Some).collect();

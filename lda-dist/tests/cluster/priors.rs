@@ -1,0 +1,78 @@
+//! Priors that change during a run are the same on all nodes, whatever fails.
+
+use lda_core::train::{Learn, LearnAlpha};
+
+use super::recovery::{Tally, spec as recovering};
+use super::*;
+
+const LEARN: Learn = Learn { alpha: LearnAlpha::PerTopic, beta: true, burn_in: 1, every: 2 };
+
+/// α by topic size, and what is learnt.
+type Updates = (Option<f64>, Option<Learn>);
+
+/// All ways in which priors change.
+const UPDATES: [Updates; 5] = [
+    (Some(40.0), None),
+    (None, Some(LEARN)),
+    (None, Some(Learn { alpha: LearnAlpha::Symmetric, beta: false, burn_in: 0, every: 1 })),
+    (None, Some(Learn { alpha: LearnAlpha::Fixed, burn_in: 0, ..LEARN })),
+    (Some(7.0), Some(Learn { alpha: LearnAlpha::Fixed, every: 1, ..LEARN })),
+];
+
+fn with(updates: Updates, setup: Setup) -> Setup {
+    let words = setup.spec.words();
+    let spec = ModelSpec::builder(80, words).alpha(0.1).beta(BETA).seed(3);
+    setup.spec(spec.alpha_by_size(updates.0).learn(updates.1).build().unwrap())
+}
+
+/// Priors that change in every epoch, in the tests of other modules.
+pub fn learnt(setup: Setup) -> Setup {
+    with((None, Some(Learn { burn_in: 0, every: 1, ..LEARN })), setup)
+}
+
+#[test]
+fn changing_priors_are_those_of_one_process() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 5).unwrap();
+    let bad = Network { loss: 0.1, duplication: 0.1, reordering: 0.3, ..Network::default() };
+    let long = Hybrid { short_length: 15, mh_steps: 2 };
+    for (routing, rounds, staleness, hybrid) in [
+        (Routing::Pull, 5, 0, Hybrid::default()),
+        (Routing::Cheapest, 5, 0, long),
+        (Routing::Push, 3, 1, Hybrid::default()),
+        (Routing::Cheapest, 3, 2, Hybrid::default()),
+    ] {
+        for updates in UPDATES {
+            let cut = Options { shards: 5, partitions: 7, rounds, staleness, ..Options::default() };
+            let options = Options { servers: 3, routing, hybrid, ..cut };
+            let setup = |workers| {
+                with(updates, setup(&corpus, workers, options)).epochs(6).evaluate_every(4)
+            };
+            let expected = expected(&corpus, &setup(1));
+            assert_ne!(expected.priors, Some(setup(1).spec.priors()));
+            for (workers, network) in [(1, Network::default()), (3, bad)] {
+                let setup = setup(workers);
+                let mut world = world(&setup, &stored, network, u64::from(workers));
+                run(&mut world);
+                let found = of_world(&mut world, &setup, &stored);
+                assert_eq!(found.priors, expected.priors, "{workers} workers, {setup:?}");
+                assert!(found.is_like(&expected), "{workers} workers, {setup:?}");
+            }
+        }
+    }
+}
+
+/// Those of an epoch are in its checkpoints, in memory and on storage.
+#[test]
+fn crashes_leave_the_same_priors() {
+    let corpus = corpus();
+    for updates in UPDATES {
+        let setup = |workers| with(updates, recovering(&corpus, workers));
+        let expected = expected(&corpus, &setup(1));
+        let mut tally = Tally::default();
+        for seed in 0..16 {
+            tally.add(&corpus, &setup(1 + seed as u32 % 4), &expected, seed);
+        }
+        assert!(tally.attempts > 16 && tally.further > 4 && tally.whole > 8, "{tally:?}");
+    }
+}
