@@ -1,7 +1,8 @@
-//! Parsers of numeric options.
+//! Parsers of option values that several commands have.
 
-use clap::builder::ValueParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use lda_core::Alpha;
+use lda_core::train::LearnAlpha;
 
 /// Parses a number.
 ///
@@ -46,6 +47,16 @@ pub fn share(whole: bool) -> ValueParser {
         }
     };
     ValueParser::new(parse)
+}
+
+/// Parser of `--learn-alpha`.
+pub fn learn_parser() -> ValueParser {
+    PossibleValuesParser::new(LearnAlpha::ALL.map(LearnAlpha::name))
+        .map(|name| {
+            let named = |alpha: &LearnAlpha| alpha.name() == name;
+            LearnAlpha::ALL.into_iter().find(named).expect("one of the names above")
+        })
+        .into()
 }
 
 #[cfg(test)]

@@ -35,10 +35,12 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
 });
 
 fn check(bytes: &[u8]) {
-    if let Ok(topics) = decode::<u16>(&OF, bytes) {
-        assert_eq!(decode::<u16>(&OF, &encode(&OF, &topics)), Ok(topics));
+    if let Ok(snapshot) = decode::<u16>(&OF, bytes) {
+        let again = encode(&OF, &snapshot.topics, snapshot.priors.as_ref());
+        assert_eq!(decode::<u16>(&OF, &again), Ok(snapshot));
     }
-    if let Ok(topics) = decode::<u32>(&OF, bytes) {
-        assert_eq!(decode::<u32>(&OF, &encode(&OF, &topics)), Ok(topics));
+    if let Ok(snapshot) = decode::<u32>(&OF, bytes) {
+        let again = encode(&OF, &snapshot.topics, snapshot.priors.as_ref());
+        assert_eq!(decode::<u32>(&OF, &again), Ok(snapshot));
     }
 }

@@ -48,7 +48,7 @@
 //! | [`aggregate`] | quantities that servers compute over all rows |
 //! | [`documents`], [`storage`], [`snapshot`] | shards and checkpoints, in directories or object stores |
 //! | [`locality`] | which worker gets which shards |
-//! | [`spec`] | topics, words, priors and seed of a run |
+//! | [`spec`], [`priors`] | topics, words, priors and seed of a run; how priors change |
 //! | [`config`], [`plan`] | how a run is divided into shards, partitions, rounds and servers |
 //! | [`division`] | default numbers of shards, partitions and rounds |
 //! | [`sync`] | when a round may start, and which updates its counts contain |

@@ -190,9 +190,9 @@ pub fn decode<T: TopicIndex>(of: &SnapshotId, bytes: &[u8]) -> Result<Snapshot<T
     Ok(Snapshot { topics: topics.chunks_exact(width).map(topic).collect(), priors })
 }
 
-/// Takes priors with so many values of α off the front; `None` if the bytes end too early.
+/// Takes priors with so many values of α off the front; `None` if they are malformed.
 fn take_priors(values: usize, from: &mut &[u8]) -> Option<Priors> {
-    let mut next = || take(from).map(f64::from_le_bytes);
+    let mut next = || take(from).map(f64::from_le_bytes).filter(|it| it.is_finite() && *it > 0.0);
     let beta = next()?;
     // No more is allocated than there are bytes.
     let alpha = (0..values).map_while(|_| next()).collect::<Vec<f64>>();

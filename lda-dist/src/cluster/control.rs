@@ -138,7 +138,7 @@ messages! {
     /// To the master: this worker has finished a round.
     ROUND_DONE => RoundDone {
         round: Round, kept: u32, writing: bool, delta: Vec<(u32, i32)>,
-        priors: Option<Priors>, documents: Option<CountHistograms>,
+        priors: Option<Priors>, documents: Option<Box<CountHistograms>>,
         epoch_stats: Option<WorkerEpochStats>,
     }
     /// To all: an attempt starts.
@@ -268,15 +268,14 @@ impl Field for Priors {
     }
 }
 
-impl Field for CountHistograms {
+impl Field for Box<CountHistograms> {
     fn put(&self, _: Dimensions, to: &mut Vec<u8>) {
         put_histograms(self, to);
     }
 
     fn take(dimensions: Dimensions, from: &mut &[u8]) -> Option<Self> {
-        let mut histograms = Self::per_topic(dimensions.topics as usize);
-        add_histograms(dimensions.topics, from, &mut histograms)?;
-        Some(histograms)
+        let mut histograms = Self::new(CountHistograms::per_topic(dimensions.topics as usize));
+        add_histograms(dimensions.topics, from, &mut histograms).map(|_| histograms)
     }
 }
 
@@ -299,7 +298,7 @@ macro_rules! option_fields {
     };
 }
 
-option_fields!(Priors, CountHistograms);
+option_fields!(Priors, Box<CountHistograms>);
 
 /// Nanoseconds, 8 bytes.
 impl Field for Duration {
@@ -440,7 +439,7 @@ mod tests {
         prop::option::of((alpha, 0.01..9.0f64).prop_map(|(alpha, beta)| Priors { alpha, beta }))
     }
 
-    fn histograms() -> impl Strategy<Value = Option<CountHistograms>> {
+    fn histograms() -> impl Strategy<Value = Option<Box<CountHistograms>>> {
         let row = prop::collection::btree_map(0..TOPICS, 1..99u32, 0..4);
         let rows = prop::collection::vec(row, 0..9).prop_map(|rows| {
             let mut histograms = CountHistograms::per_topic(TOPICS as usize);
@@ -448,7 +447,7 @@ mod tests {
                 histograms.add_row(&row.into_iter().collect::<Vec<_>>());
             });
             histograms.merge();
-            histograms
+            Box::new(histograms)
         });
         prop::option::of(rows)
     }

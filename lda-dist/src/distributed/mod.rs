@@ -11,8 +11,8 @@ use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::prior::Alpha;
 use lda_core::train::{
-    EpochReport, Flow, Observer, OptionsError, Resolved, SamplerKind, SamplerOptions, TrainOptions,
-    Trained,
+    EpochReport, Flow, Learn, Observer, OptionsError, Resolved, SamplerKind, SamplerOptions,
+    TrainOptions, Trained,
 };
 use thiserror::Error;
 
@@ -23,6 +23,7 @@ use crate::division::{Division, default_routing};
 use crate::documents::{Documents, ReadShardError, select_shard};
 use crate::placement::{DocumentLengths, WordStats};
 use crate::plan::{cut, place};
+use crate::priors::PriorUpdates;
 use crate::spec::{ModelSpec, SpecError};
 
 /// Trains with a parameter server whose nodes are threads of this process: options, then
@@ -65,6 +66,7 @@ pub struct Distributed {
     topics: u32,
     alpha: Option<Alpha>,
     beta: f64,
+    updates: PriorUpdates,
     seed: u64,
     epochs: u32,
     evaluate_every: u32,
@@ -106,6 +108,7 @@ impl Distributed {
             topics,
             alpha: None,
             beta: 0.01,
+            updates: PriorUpdates::default(),
             seed: 0,
             epochs: 200,
             evaluate_every: 10,
@@ -132,6 +135,31 @@ impl Distributed {
     /// Topic-word prior β; default 0.01.
     pub fn beta(mut self, beta: f64) -> Self {
         self.beta = beta;
+        self
+    }
+
+    /// Lets α follow topic sizes, see [`TrainOptions::alpha_by_size`]; default it does not.
+    pub fn alpha_by_size(mut self, tokens: impl Into<Option<f64>>) -> Self {
+        self.updates.alpha_by_size = tokens.into();
+        self
+    }
+
+    /// Priors that are learnt during the run; default none. The model has those of the last epoch.
+    ///
+    /// ```
+    /// use lda_core::Corpus;
+    /// use lda_core::train::Learn;
+    /// use lda_dist::Distributed;
+    ///
+    /// let corpus = Corpus::from_tokens((0..40).map(|d| vec![d % 4, d % 4 + 4, d % 4]))?;
+    /// let learn = Learn { burn_in: 5, every: 5, ..Learn::default() };
+    /// let run = Distributed::topics(4).beta(0.5).epochs(20).workers(2).learn(learn);
+    /// let model = run.train(&corpus, ())?.model;
+    /// assert_eq!(model.alpha().as_slice().len(), 4, "one value per topic");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn learn(mut self, learn: impl Into<Option<Learn>>) -> Self {
+        self.updates.learn = learn.into();
         self
     }
 
@@ -310,6 +338,8 @@ impl Distributed {
 
     fn resolve(&self, corpus: &Corpus) -> Result<Resolved, OptionsError> {
         let options = TrainOptions::new(self.topics).beta(self.beta).seed(self.seed);
+        let PriorUpdates { alpha_by_size, learn } = self.updates;
+        let options = options.alpha_by_size(alpha_by_size).learn(learn);
         let options = options.sampler(self.reported_sampler()).epochs(self.epochs);
         match &self.alpha {
             Some(alpha) => options.alpha(alpha.clone()),
@@ -334,8 +364,13 @@ impl Distributed {
 
     fn setup(&self, resolved: &Resolved, corpus: &Corpus) -> Result<Setup, DistributedError> {
         let (documents, words) = (corpus.num_documents() as u64, corpus.num_words() as u32);
-        let Resolved { topics, alpha, beta, seed, .. } = resolved;
-        let spec = ModelSpec::new(*topics, words, alpha.clone(), *beta, *seed)?;
+        let spec = ModelSpec::builder(resolved.topics, words)
+            .alpha(resolved.alpha.clone())
+            .beta(resolved.beta)
+            .seed(resolved.seed)
+            .alpha_by_size(resolved.alpha_by_size)
+            .learn(resolved.learn)
+            .build()?;
         let Options { servers, staleness, .. } = self.options;
         let (shards, partitions, rounds) =
             self.division.resolve(servers, staleness, documents, words);

@@ -8,6 +8,7 @@ use lda_core::train::{Assignments, EpochReport, Resolved, Trained};
 use super::Borrowed;
 use crate::cluster::{CollectedCounts, Failed, MASTER, Role, RunError, Setup};
 use crate::config::Options;
+use crate::priors::Priors;
 
 /// Assembles a finished run: the model from the rows of the servers, the assignments from the shards
 /// of the workers.
@@ -20,7 +21,13 @@ pub(super) fn trained<T: TopicIndex>(
 ) -> Result<Trained, RunError> {
     let corpus = documents.corpus;
     let counts = collect(setup, nodes)?;
-    let model = TopicModel::from_counts(&counts, setup.spec.alpha().clone(), setup.spec.beta())
+    let master = nodes.iter().find_map(|node| match node {
+        Role::Master(master) => Some(master),
+        _ => None,
+    });
+    let Priors { alpha, beta } =
+        master.map_or_else(|| setup.spec.priors(), |master| master.priors());
+    let model = TopicModel::from_counts(&counts, alpha, beta)
         .with_vocabulary(corpus.vocabulary().cloned())
         .with_provenance(provenance(setup, corpus, &resolved, &last));
     let topics = assignments(documents, nodes);

@@ -10,8 +10,8 @@ use lda_core::prior::learn::CountHistograms;
 
 use super::take;
 
-/// Bits of a number of occurrences, so that sums of them do not overflow.
-const MAX_BITS: u32 = 48;
+/// Largest number of occurrences of all counts together, so that sums do not overflow.
+pub(crate) const MAX_OCCURRENCES: u64 = 1 << 48;
 
 /// Appends histograms.
 pub(crate) fn put_histograms(histograms: &CountHistograms, to: &mut Vec<u8>) {
@@ -27,31 +27,39 @@ pub(crate) fn put_histograms(histograms: &CountHistograms, to: &mut Vec<u8>) {
     }
 }
 
-/// Decodes histograms off the front of `from`, and adds them to others of so many topics. Returns `None` if
-/// the bytes are malformed; then the histograms are unspecified.
+/// Decodes histograms off the front of `from`, and adds them to others of so many topics. Returns the number of
+/// occurrences, at most [`MAX_OCCURRENCES`]; `None` if the bytes are malformed, and then the histograms are
+/// unspecified.
 #[must_use]
 pub(crate) fn add_histograms(
     topics: u32,
     from: &mut &[u8],
     to: &mut CountHistograms,
-) -> Option<()> {
+) -> Option<u64> {
     let (counts, sums) = (u64::from_le_bytes(take(from)?), u64::from_le_bytes(take(from)?));
+    let (mut all, mut of_sums) = (0u64, 0u64);
+    let add = |all: &mut u64, times: u64| {
+        *all = all.checked_add(times)?;
+        (times > 0 && *all <= MAX_OCCURRENCES).then_some(())
+    };
     for _ in 0..counts {
         let (topic, count) = (u32::try_from(get(from)?).ok()?, u32::try_from(get(from)?).ok()?);
         let times = get(from)?;
-        if topic >= topics || count == 0 || times == 0 || times >> MAX_BITS > 0 {
+        if topic >= topics || count == 0 {
             return None;
         }
+        add(&mut all, times)?;
         to.add(topic, count, times);
     }
     for _ in 0..sums {
         let (sum, times) = (get(from)?, get(from)?);
-        if sum == 0 || times == 0 || times >> MAX_BITS > 0 {
+        if sum == 0 {
             return None;
         }
+        add(&mut of_sums, times)?;
         to.add_sum(sum, times);
     }
-    Some(())
+    Some(all)
 }
 
 fn put(mut number: u64, to: &mut Vec<u8>) {
@@ -108,7 +116,8 @@ mod tests {
                 rows.iter().for_each(|row| part.add_row(row));
                 put_histograms(&part, &mut bytes);
                 let mut rest = &bytes[..];
-                prop_assert_eq!(add_histograms(3, &mut rest, &mut found), Some(()));
+                let occurrences = rows.iter().map(|row| row.len() as u64).sum::<u64>();
+                prop_assert_eq!(add_histograms(3, &mut rest, &mut found), Some(occurrences));
                 prop_assert!(rest.is_empty());
                 for cut in 0..bytes.len() {
                     let mut other = CountHistograms::per_topic(3);

@@ -64,7 +64,7 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
         train::<u32>(&setup, &documents, storage.as_ref(), stop.as_deref(), &mut monitor)?
     };
     match results {
-        Some(results) => results.write(&args.training, &setup, vocabulary, output),
+        Some(results) => results.write(&args.training, vocabulary, output),
         None => Ok(()),
     }
 }

@@ -5,6 +5,7 @@
 use lda_core::model::TopicModel;
 use lda_dist::cluster::{RunError, SavedCounts};
 use lda_dist::documents::StoredDocuments;
+use lda_dist::priors::Priors;
 use lda_examples::output::Output;
 
 use crate::commands::cluster::args::Model;
@@ -33,7 +34,7 @@ pub fn run(args: &Model) -> Result<(), ClusterError> {
     if let Some(damaged) = &saved.damaged {
         args.program.note(&format!("warning: {damaged}; the model is of the checkpoint before"));
     }
-    let (alpha, beta) = (setup.spec.alpha().clone(), setup.spec.beta());
+    let Priors { alpha, beta } = saved.priors;
     let model = TopicModel::from_counts(&saved.counts, alpha, beta)
         .with_vocabulary(documents.vocabulary().map_err(place)?);
     args.program.note(&format!("the model of epoch {}", saved.epoch));

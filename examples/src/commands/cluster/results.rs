@@ -3,7 +3,8 @@
 use lda_core::corpus::Vocabulary;
 use lda_core::counts::TopicIndex;
 use lda_core::model::TopicModel;
-use lda_dist::cluster::{CollectedCounts, Documents, Role, Setup, Topics};
+use lda_dist::cluster::{CollectedCounts, Documents, Role, Topics};
+use lda_dist::priors::Priors;
 use lda_examples::output::Output;
 use lda_examples::table;
 
@@ -17,13 +18,16 @@ pub struct Results {
     counts: Option<CollectedCounts>,
     /// Top words, which servers find in their rows.
     topics: Option<Topics>,
+    /// Priors of the last epoch.
+    priors: Priors,
 }
 
 impl Results {
     /// Results of a finished node; `None` unless it is the master.
     pub fn of<T: TopicIndex, D: Documents>(node: &Role<T, D>) -> Option<Self> {
         let Role::Master(master) = node else { return None };
-        Some(Self { counts: master.counts().cloned(), topics: master.topics().cloned() })
+        let (counts, topics) = (master.counts().cloned(), master.topics().cloned());
+        Some(Self { counts, topics, priors: master.priors() })
     }
 
     /// Writes the model, if it is saved, and prints the table.
@@ -33,12 +37,11 @@ impl Results {
     pub fn write(
         &self,
         training: &Training,
-        setup: &Setup,
         vocabulary: Option<&Vocabulary>,
         model_to: Option<Output>,
     ) -> Result<(), ClusterError> {
         if let Some((output, counts)) = model_to.zip(self.counts.as_ref()) {
-            let (alpha, beta) = (setup.spec.alpha().clone(), setup.spec.beta());
+            let Priors { alpha, beta } = self.priors.clone();
             let model =
                 TopicModel::from_counts(counts, alpha, beta).with_vocabulary(vocabulary.cloned());
             output.fill(|out| model.write_to(out))?;

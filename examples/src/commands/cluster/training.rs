@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ValueEnum, value_parser};
 use lda_core::TrainOptions;
 use lda_core::prior::Alpha;
-use lda_core::train::{OptionsError, SamplerKind, SamplerOptions};
+use lda_core::train::{Learn, LearnAlpha, OptionsError, SamplerKind, SamplerOptions};
 use lda_dist::cluster::Setup;
 use lda_dist::config::{ConfigError, MAX_PASSES, MAX_STEPS, Options, Routing};
 use lda_dist::division::{DEFAULT_SHARDS, Division, default_routing};
@@ -14,7 +14,7 @@ use lda_dist::documents::StoredDocuments;
 use lda_dist::placement::Partitioner;
 use lda_dist::spec::{ModelSpec, SpecError};
 use lda_dist::storage::Storage;
-use lda_examples::parsers::positive;
+use lda_examples::parsers::{learn_parser, positive};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -32,6 +32,22 @@ pub struct Training {
     /// Prior of words in a topic
     #[arg(long, default_value_t = 0.01)]
     pub beta: f64,
+    /// Recompute the prior of topics from the topic sizes in each epoch. X tokens are added to the
+    /// sizes, evenly: the larger X, the more uniform the prior
+    #[arg(long, value_name = "X", value_parser = positive)]
+    pub alpha_by_size: Option<f64>,
+    /// Learn the prior of topics in a document: one value for all topics, or one per topic
+    #[arg(long, value_name = "HOW", value_parser = learn_parser())]
+    pub learn_alpha: Option<LearnAlpha>,
+    /// Learn the prior of words in a topic
+    #[arg(long)]
+    pub learn_beta: bool,
+    /// Epochs before the first prior update [default: 50]
+    #[arg(long, value_name = "N")]
+    pub learn_burn_in: Option<u32>,
+    /// Epochs between prior updates, each of which waits for all workers [default: 10]
+    #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    pub learn_every: Option<u32>,
     /// Number of epochs; an epoch samples every token once per pass of --passes
     #[arg(short, long, value_name = "N", default_value_t = 200)]
     pub epochs: u32,
@@ -117,6 +133,11 @@ impl Default for Training {
             topics: 100,
             alpha: None,
             beta: 0.01,
+            alpha_by_size: None,
+            learn_alpha: None,
+            learn_beta: false,
+            learn_burn_in: None,
+            learn_every: None,
             epochs: 200,
             seconds: None,
             level_off: None,
@@ -236,6 +257,12 @@ pub enum TrainingError {
     /// The sampler does not suit the division of the documents.
     #[error(transparent)]
     Division(#[from] ConfigError),
+    /// An option of learnt priors without any.
+    #[error("{option} needs learn-alpha or learn-beta: give it too, or omit {option}")]
+    NothingLearnt {
+        /// Name of the option.
+        option: &'static str,
+    },
     /// A rule by which the run ends early.
     #[error("{option} is {value}: give a number above 0")]
     Stop {
@@ -265,6 +292,24 @@ impl Training {
         Ok(options)
     }
 
+    /// Priors that are learnt.
+    fn learn(&self) -> Result<Option<Learn>, TrainingError> {
+        let (alpha, beta) = (self.learn_alpha.unwrap_or(LearnAlpha::Fixed), self.learn_beta);
+        if alpha != LearnAlpha::Fixed || beta {
+            let Learn { burn_in, every, .. } = Learn::default();
+            let burn_in = self.learn_burn_in.unwrap_or(burn_in);
+            let every = self.learn_every.unwrap_or(every);
+            return Ok(Some(Learn { alpha, beta, burn_in, every }));
+        }
+        match [("learn-burn-in", self.learn_burn_in), ("learn-every", self.learn_every)]
+            .into_iter()
+            .find(|option| option.1.is_some())
+        {
+            Some((option, _)) => Err(TrainingError::NothingLearnt { option }),
+            None => Ok(None),
+        }
+    }
+
     /// Setup of all nodes, with defaults chosen for the documents.
     ///
     /// # Errors
@@ -277,7 +322,13 @@ impl Training {
         }
         let usual = || TrainOptions::default_alpha(self.topics, of.mean_length);
         let alpha = self.alpha.map_or_else(usual, Alpha::from);
-        let spec = ModelSpec::new(self.topics, of.words, alpha, self.beta, self.seed)?;
+        let spec = ModelSpec::builder(self.topics, of.words)
+            .alpha(alpha)
+            .beta(self.beta)
+            .seed(self.seed)
+            .alpha_by_size(self.alpha_by_size)
+            .learn(self.learn()?)
+            .build()?;
         let documents = u16::try_from(of.documents).unwrap_or(u16::MAX);
         let workers = u16::try_from(self.workers).unwrap_or(u16::MAX);
         let shards = shards.unwrap_or(DEFAULT_SHARDS.max(workers).min(documents));
@@ -347,9 +398,36 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_never_ends_a_run_is_refused() {
+    fn priors_may_change() {
+        let of = Extent { documents: 9, words: 9, mean_length: 10.0, fingerprint: 1 };
+        let spec = |table| toml::from_str::<Training>(table).unwrap().setup(None, of).unwrap().spec;
+        let fixed = spec("");
+        let mut found = vec![fixed.clone()];
+        for table in [
+            "alpha-by-size = 20",
+            "learn-alpha = \"per-topic\"",
+            "learn-alpha = \"symmetric\"",
+            "learn-beta = true",
+            "learn-beta = true\nlearn-every = 3",
+            "learn-beta = true\nlearn-burn-in = 3",
+        ] {
+            assert!(found.iter().all(|other| *other != spec(table)), "{table}");
+            found.push(spec(table));
+        }
+        assert_eq!(spec("learn-alpha = \"fixed\""), fixed);
+        let both = toml::from_str::<Training>("alpha-by-size = 20\nlearn-alpha = \"per-topic\"");
+        let error = both.unwrap().setup(None, of).unwrap_err().to_string();
+        assert!(error.contains("alpha-by-size") && error.contains("leave one"), "{error}");
+    }
+
+    #[test]
+    fn options_that_cannot_be_meant_are_refused() {
         let of = Extent { documents: 9, words: 9, mean_length: 10.0, fingerprint: 1 };
         for (table, message) in [
+            (
+                "learn-every = 3",
+                "learn-every needs learn-alpha or learn-beta: give it too, or omit learn-every",
+            ),
             ("seconds = 0", "seconds is 0: give a number above 0"),
             ("level-off = -1e-3", "level-off is -0.001: give a number above 0"),
             ("seconds = nan", "seconds is NaN: give a number above 0"),

@@ -32,7 +32,7 @@ impl EpochPriors {
         &mut self,
         epoch: u32,
         priors: Option<Priors>,
-        documents: Option<CountHistograms>,
+        documents: Option<Box<CountHistograms>>,
     ) -> Result<(), String> {
         if let Some(priors) = priors {
             if self.joined.as_ref().is_some_and(|first| *first != priors) {

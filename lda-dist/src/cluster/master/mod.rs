@@ -86,7 +86,7 @@ enum Step {
 struct RoundCounts {
     delta: Vec<(u32, i32)>,
     priors: Option<Priors>,
-    documents: Option<CountHistograms>,
+    documents: Option<Box<CountHistograms>>,
     epoch_stats: Option<WorkerEpochStats>,
 }
 

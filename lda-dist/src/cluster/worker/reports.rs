@@ -17,7 +17,7 @@ pub(super) struct SampledRound {
     /// Priors of the epoch, after a joining if they change.
     pub priors: Option<Priors>,
     /// Histograms of C_d, if α is learnt from them.
-    pub documents: Option<CountHistograms>,
+    pub documents: Option<Box<CountHistograms>>,
     /// Statistics of the epoch, after its last round.
     pub epoch_stats: Option<WorkerEpochStats>,
 }

@@ -8,10 +8,10 @@ use lda_core::prior::Alpha;
 use lda_core::simd::Isa;
 use lda_core::train::{Learn, LearnAlpha, LevelOff, OptionsError, SamplerOptions, Start};
 use lda_examples::matrix::Layout;
-use lda_examples::parsers::{alpha, positive, share};
+use lda_examples::parsers::{alpha, learn_parser, positive, share};
 
 use crate::commands::train::args::values::{
-    Sampler, isa_parser, lambda, learn_parser, sampler_parser, size, start_parser,
+    Sampler, isa_parser, lambda, sampler_parser, size, start_parser,
 };
 use crate::commands::train::error::TrainError;
 use crate::commands::train::plot::Picture;
@@ -49,7 +49,7 @@ pub struct ModelArgs {
     #[arg(long, value_name = "X", value_parser = alpha)]
     pub alpha: Option<Alpha>,
     /// Recompute the prior of topics from the topic sizes in each epoch. X tokens are added to the
-    /// size of each topic: the larger X, the more uniform the prior
+    /// sizes, evenly: the larger X, the more uniform the prior
     #[arg(long, value_name = "X", value_parser = positive)]
     pub alpha_by_size: Option<f64>,
     /// Learn the prior of topics in a document: one value for all topics, or one per topic

@@ -585,10 +585,10 @@ fn document_histograms<T: TopicIndex>(
     spec: &ModelSpec,
     epoch: u32,
     shards: &[Shard<T>],
-) -> Option<CountHistograms> {
+) -> Option<Box<CountHistograms>> {
     let learn = spec.updates().due_after(epoch)?;
     let mut documents = learn.document_histograms(spec.topics() as usize)?;
     shards.iter().for_each(|shard| shard.tokens().add_to(&mut documents));
     documents.merge();
-    Some(documents)
+    Some(Box::new(documents))
 }
