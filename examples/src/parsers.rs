@@ -2,7 +2,7 @@
 
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use lda_core::Alpha;
-use lda_core::train::LearnAlpha;
+use lda_core::train::{LearnAlpha, Start};
 
 /// Parses a number.
 ///
@@ -55,6 +55,16 @@ pub fn learn_parser() -> ValueParser {
         .map(|name| {
             let named = |alpha: &LearnAlpha| alpha.name() == name;
             LearnAlpha::ALL.into_iter().find(named).expect("one of the names above")
+        })
+        .into()
+}
+
+/// Parser of `--start`.
+pub fn start_parser() -> ValueParser {
+    PossibleValuesParser::new(Start::ALL.map(Start::name))
+        .map(|name| {
+            let named = |start: &Start| start.name() == name;
+            Start::ALL.into_iter().find(named).expect("one of the names above")
         })
         .into()
 }

@@ -6,13 +6,16 @@ use lda_core::container::checksum;
 use lda_core::prior::{Alpha, PriorError, check_beta};
 use lda_core::sampler::{Context, padded};
 use lda_core::simd::Isa;
-use lda_core::train::{Learn, LearnAlpha, TrainOptions};
+use lda_core::train::{FirstTopics, Learn, LearnAlpha, Start, TrainOptions};
 use thiserror::Error;
 
 use crate::priors::{PriorUpdates, Priors};
 
 /// Largest number of topics, which bounds the size of topic ids on the wire.
 pub const MAX_TOPICS: u32 = 1 << 24;
+
+/// Share of all topics that a word or a document starts with, if the start is sparse and none is set.
+const DEFAULT_START_DEGREE: f64 = 0.1;
 
 /// Error of an impossible model.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -30,6 +33,12 @@ pub enum SpecError {
     /// A prior is invalid.
     #[error(transparent)]
     Prior(#[from] PriorError),
+    /// The share of topics of a sparse start is not above 0 and at most 1.
+    #[error("a sparse start in {degree} of the topics: give a share above 0 and at most 1")]
+    StartDegree {
+        /// The share.
+        degree: f64,
+    },
     /// An option by which priors change is invalid.
     #[error("{why}")]
     PriorUpdates {
@@ -61,6 +70,9 @@ pub struct ModelSpec {
     updates: PriorUpdates,
     /// Σ α_k at the start of the run.
     first_alpha_sum: f64,
+    start: Start,
+    /// Share of topics of a sparse start.
+    start_degree: f64,
 }
 
 /// Number of the round in which shards join: they send their counts to the servers.
@@ -113,8 +125,16 @@ impl Round {
 impl ModelSpec {
     /// A model with K topics and V words; the other values have defaults.
     pub fn builder(topics: u32, words: u32) -> ModelSpecBuilder {
-        let updates = PriorUpdates::default();
-        ModelSpecBuilder { topics, words, alpha: None, beta: 0.01, seed: 0, updates }
+        ModelSpecBuilder {
+            topics,
+            words,
+            alpha: None,
+            beta: 0.01,
+            seed: 0,
+            updates: PriorUpdates::default(),
+            start: Start::Random,
+            start_degree: DEFAULT_START_DEGREE,
+        }
     }
 
     /// A model with K topics, V words, the priors α and β, and a seed.
@@ -151,14 +171,16 @@ impl ModelSpec {
             isa: Isa::detect(),
             updates: PriorUpdates::default(),
             first_alpha_sum: alpha_sum,
+            start: Start::Random,
+            start_degree: DEFAULT_START_DEGREE,
         })
     }
 
     /// The same model with other priors.
     pub(crate) fn with_priors(&self, priors: &Priors) -> Result<Self, SpecError> {
-        let Self { topics, words, seed, updates, first_alpha_sum, .. } = *self;
+        let Self { topics, words, seed, updates, first_alpha_sum, start, start_degree, .. } = *self;
         let spec = Self::new(topics, words, priors.alpha.clone(), priors.beta, seed)?;
-        Ok(Self { updates, first_alpha_sum, ..spec })
+        Ok(Self { updates, first_alpha_sum, start, start_degree, ..spec })
     }
 
     /// The same model with the α of an epoch that starts with these C_k, if α follows topic sizes: α_k is the
@@ -178,6 +200,11 @@ impl ModelSpec {
     pub fn waits_before(&self, round: Round) -> bool {
         let before = round.epoch.checked_sub(1).filter(|_| round.number == 0);
         before.is_some_and(|epoch| self.updates.due_after(epoch).is_some())
+    }
+
+    /// The first topics of tokens, those of a run in one process.
+    pub(crate) fn first_topics(&self) -> FirstTopics {
+        FirstTopics::new(self.topics, self.start, self.start_degree, self.seed)
     }
 
     /// How priors change.
@@ -227,7 +254,10 @@ impl ModelSpec {
             let how = LearnAlpha::ALL.iter().position(|how| *how == alpha).unwrap_or(0);
             [2, how as u64, beta.into(), burn_in.into(), every.into()]
         });
-        let numbers = numbers.into_iter().chain(alpha).chain(by_size).chain(learn);
+        let start = Start::ALL.iter().position(|start| *start == self.start).unwrap_or(0);
+        let start = (start > 0).then(|| [3, start as u64, self.start_degree.to_bits()]);
+        let start = start.into_iter().flatten();
+        let numbers = numbers.into_iter().chain(alpha).chain(by_size).chain(learn).chain(start);
         let bytes: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
         checksum(&bytes)
     }
@@ -263,6 +293,8 @@ pub struct ModelSpecBuilder {
     beta: f64,
     seed: u64,
     updates: PriorUpdates,
+    start: Start,
+    start_degree: f64,
 }
 
 impl ModelSpecBuilder {
@@ -298,18 +330,28 @@ impl ModelSpecBuilder {
         self
     }
 
+    /// Rule for the first topics of tokens, and the share of all topics that a word or a document starts
+    /// with if it is sparse; default random.
+    pub fn start(mut self, start: Start, degree: f64) -> Self {
+        (self.start, self.start_degree) = (start, degree);
+        self
+    }
+
     /// Checks the values.
     ///
     /// # Errors
     /// [`SpecError`].
     pub fn build(self) -> Result<ModelSpec, SpecError> {
-        let Self { topics, words, alpha, beta, seed, updates } = self;
+        let Self { topics, words, alpha, beta, seed, updates, start, start_degree } = self;
+        if start_degree.is_nan() || start_degree <= 0.0 || start_degree > 1.0 {
+            return Err(SpecError::StartDegree { degree: start_degree });
+        }
         let alpha =
             alpha.unwrap_or_else(|| TrainOptions::default_alpha(topics.max(1), f64::INFINITY));
         let spec = ModelSpec::new(topics, words, alpha, beta, seed)?;
         let check = updates.check(spec.alpha());
         check.map_err(|error| SpecError::PriorUpdates { why: error.to_string() })?;
-        Ok(ModelSpec { updates, ..spec })
+        Ok(ModelSpec { updates, start, start_degree, ..spec })
     }
 }
 
@@ -342,5 +384,26 @@ mod tests {
             assert_ne!(one.fingerprint(), other.fingerprint());
         }
         assert_ne!(one.fingerprint(), spec(vec![0.1, 0.3].into(), 0.2, 3).fingerprint());
+        let build = |change: fn(ModelSpecBuilder) -> ModelSpecBuilder| {
+            change(ModelSpec::builder(2, 9).alpha(0.1).beta(0.2).seed(3)).build().unwrap()
+        };
+        assert_eq!(one, build(|of| of));
+        let mut found = vec![one.fingerprint()];
+        let changes: [fn(ModelSpecBuilder) -> ModelSpecBuilder; 9] = [
+            |of| of.alpha_by_size(9.0),
+            |of| of.learn(Learn::default()),
+            |of| of.learn(Learn { alpha: LearnAlpha::Symmetric, ..Learn::default() }),
+            |of| of.learn(Learn { every: 3, ..Learn::default() }),
+            |of| of.learn(Learn { burn_in: 3, ..Learn::default() }),
+            |of| of.learn(Learn { beta: false, ..Learn::default() }),
+            |of| of.start(Start::SparseWord, 0.5),
+            |of| of.start(Start::SparseDocument, 0.5),
+            |of| of.start(Start::SparseWord, 0.25),
+        ];
+        for change in changes {
+            let other = build(change).fingerprint();
+            assert!(!found.contains(&other));
+            found.push(other);
+        }
     }
 }

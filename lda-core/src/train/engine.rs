@@ -15,7 +15,7 @@ use crate::train::registry::{AnySampler, LONG, SHORT, SamplerSetup, Width, sampl
 use crate::train::resume_state::ResumeState;
 use crate::train::seed_counts::Pseudo;
 use crate::train::spans::span;
-use crate::train::start::{First, Starter};
+use crate::train::start::{First, FirstTopics};
 use crate::train::state::{Sizes, State};
 use crate::train::view::CountsView;
 
@@ -46,7 +46,7 @@ impl<T: Width> Engine<T> {
     ) -> Result<Self, RowsTooLarge> {
         let options = setup.options;
         let starter =
-            Starter::new(options.topics, options.start, options.start_degree, options.seed)
+            FirstTopics::new(options.topics, options.start, options.start_degree, options.seed)
                 .with(pseudo);
         let topics = options.topics as usize;
         let mut state = State::new(

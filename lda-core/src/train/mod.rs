@@ -59,7 +59,7 @@ pub use options::{
 pub use report::{EpochReport, Flow, Observer};
 pub use seed_counts::{PseudoCounts, PseudoCountsError, Weight};
 pub use snapshot::{ResumeError, Snapshot};
-pub use start::Start;
+pub use start::{DocumentTopics, FirstTopics, Start};
 pub use state::CountsError;
 pub use sweep::{Sweep, SweepError, SweepRun};
 pub use trainer::{Init, Trainer};

@@ -40,9 +40,21 @@ impl Start {
 /// Draws first topics.
 ///
 /// Streams are keyed by document, and subsets by word or document: a token's first topic does not
-/// depend on the sampler or the grid.
+/// depend on the sampler, the grid, or the machine that draws it.
+///
+/// ```
+/// use lda_core::train::{FirstTopics, Start};
+///
+/// // A word starts in two of twenty topics.
+/// let first = FirstTopics::new(20, Start::SparseWord, 0.1, 7);
+/// let of_word = |document| first.of_document(document).of_word(3).take(50).collect::<Vec<_>>();
+/// let mut topics = [of_word(0), of_word(1)].concat();
+/// topics.sort_unstable();
+/// topics.dedup();
+/// assert_eq!(topics.len(), 2);
+/// ```
 #[derive(Clone, Debug)]
-pub(super) struct Starter {
+pub struct FirstTopics {
     start: Start,
     /// Pseudo-counts; a word that has some starts in their topics.
     pseudo: Pseudo,
@@ -52,30 +64,31 @@ pub(super) struct Starter {
     subset: u32,
 }
 
-impl Starter {
-    /// A starter for `topics` topics; a subset has the share `degree` of them.
+impl FirstTopics {
+    /// First topics of K; with a sparse start, a subset has the share `degree` of them.
     pub fn new(topics: u32, start: Start, degree: f64, seed: u64) -> Self {
         let subset = (f64::from(topics) * degree).ceil() as u32;
         Self { start, pseudo: None, seed, topics, subset: subset.clamp(1, topics) }
     }
 
     /// Sets the pseudo-counts.
-    pub fn with(self, pseudo: &Pseudo) -> Self {
+    pub(super) fn with(self, pseudo: &Pseudo) -> Self {
         Self { pseudo: pseudo.clone(), ..self }
     }
 
-    fn key(&self, pass: u32, block: u32) -> StreamKey {
-        let purpose = Purpose::Initialise;
-        StreamKey { seed: self.seed, epoch: 0, pass, block: u64::from(block), purpose }
+    /// First topics of a document's tokens.
+    pub fn of_document(&self, document: u64) -> DocumentTopics<'_> {
+        let rng = self.key(0, document).stream();
+        DocumentTopics(OfDocument::Drawn { first: self, document, rng })
     }
 
-    /// Stream of a document.
-    fn stream(&self, document: u32) -> Xoshiro256PlusPlus {
-        self.key(0, document).stream()
+    fn key(&self, pass: u32, block: u64) -> StreamKey {
+        let purpose = Purpose::Initialise;
+        StreamKey { seed: self.seed, epoch: 0, pass, block, purpose }
     }
 
     /// Candidate topics of the tokens of `word` in `document`.
-    fn topics(&self, document: u32, word: u32) -> Topics<'_> {
+    fn topics(&self, document: u64, word: u32) -> Topics<'_> {
         if let Some(pseudo) = &self.pseudo
             && !pseudo.word(word as usize).is_empty()
         {
@@ -83,7 +96,7 @@ impl Starter {
         }
         let subset = match self.start {
             Start::Random => return Topics::All(self.topics),
-            Start::SparseWord => self.key(1, word),
+            Start::SparseWord => self.key(1, word.into()),
             Start::SparseDocument => self.key(2, document),
         };
         Topics::Of(self.subset, Permutation::new(self.topics, &subset))
@@ -116,39 +129,43 @@ impl Topics<'_> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum First<'a> {
     /// Random draws.
-    Drawn(&'a Starter),
+    Drawn(&'a FirstTopics),
     /// Assignments of a run on the same corpus.
     Taken(&'a Assignments),
 }
 
 impl<'a> First<'a> {
     /// First topics of a document's tokens.
-    pub fn of_document(self, document: u32) -> OfDocument<'a> {
+    pub fn of_document(self, document: u32) -> DocumentTopics<'a> {
         match self {
-            Self::Drawn(starter) => {
-                OfDocument::Drawn { starter, document, rng: starter.stream(document) }
+            Self::Drawn(first) => first.of_document(document.into()),
+            Self::Taken(from) => {
+                DocumentTopics(OfDocument::Taken(from.document(document as usize).iter()))
             }
-            Self::Taken(from) => OfDocument::Taken(from.document(document as usize).iter()),
         }
     }
 }
 
 /// First topics of a document's tokens, in order.
-pub(super) enum OfDocument<'a> {
-    Drawn { starter: &'a Starter, document: u32, rng: Xoshiro256PlusPlus },
+#[derive(Debug)]
+pub struct DocumentTopics<'a>(OfDocument<'a>);
+
+#[derive(Debug)]
+enum OfDocument<'a> {
+    Drawn { first: &'a FirstTopics, document: u64, rng: Xoshiro256PlusPlus },
     Taken(std::slice::Iter<'a, u32>),
 }
 
-impl OfDocument<'_> {
+impl DocumentTopics<'_> {
     /// First topics of the next tokens, which are tokens of `word`; take exactly as many as it has.
     pub fn of_word(&mut self, word: u32) -> impl Iterator<Item = u32> {
-        let subset = match self {
-            Self::Drawn { starter, document, .. } => Some(starter.topics(*document, word)),
-            Self::Taken(_) => None,
+        let subset = match &self.0 {
+            OfDocument::Drawn { first, document, .. } => Some(first.topics(*document, word)),
+            OfDocument::Taken(_) => None,
         };
-        std::iter::from_fn(move || match self {
-            Self::Drawn { rng, .. } => subset.map(|topics| topics.draw(rng)),
-            Self::Taken(topics) => topics.next().copied(),
+        std::iter::from_fn(move || match &mut self.0 {
+            OfDocument::Drawn { rng, .. } => subset.map(|topics| topics.draw(rng)),
+            OfDocument::Taken(topics) => topics.next().copied(),
         })
     }
 }

@@ -13,7 +13,7 @@ use crate::sampler::{
 };
 use crate::simd::Isa;
 use crate::train::pass::{PassParams, Scratches, run_pass};
-use crate::train::start::{First, Start, Starter};
+use crate::train::start::{First, FirstTopics, Start};
 use crate::train::state::{Sizes, State};
 
 /// Waits a random time before and after each block.
@@ -89,7 +89,7 @@ fn run<T: TopicIndex, S: Sampler<T>>(
     let sampler = Delayed { sampler, blocks: AtomicU64::new(0), seed };
     let all = (0..corpus.num_documents() as u32).collect();
     let sets = [(all, sampler.requires())];
-    let starter = Starter::new(50, Start::Random, 1.0, 1);
+    let starter = FirstTopics::new(50, Start::Random, 1.0, 1);
     let sizes = Sizes { topics, ranges: 8, mh_steps: 2 };
     let mut state =
         State::<T>::new(corpus, sizes, &sets, First::Drawn(&starter), &None).expect("small");

@@ -11,7 +11,7 @@ use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::prior::Alpha;
 use lda_core::train::{
-    EpochReport, Flow, Learn, Observer, OptionsError, Resolved, SamplerKind, SamplerOptions,
+    EpochReport, Flow, Learn, Observer, OptionsError, Resolved, SamplerKind, SamplerOptions, Start,
     TrainOptions, Trained,
 };
 use thiserror::Error;
@@ -23,7 +23,6 @@ use crate::division::{Division, default_routing};
 use crate::documents::{Documents, ReadShardError, select_shard};
 use crate::placement::{DocumentLengths, WordStats};
 use crate::plan::{cut, place};
-use crate::priors::PriorUpdates;
 use crate::spec::{ModelSpec, SpecError};
 
 /// Trains with a parameter server whose nodes are threads of this process: options, then
@@ -64,10 +63,8 @@ use crate::spec::{ModelSpec, SpecError};
 #[must_use = "a run does not start before `train` is called"]
 pub struct Distributed {
     topics: u32,
-    alpha: Option<Alpha>,
-    beta: f64,
-    updates: PriorUpdates,
-    seed: u64,
+    /// Priors, start and seed.
+    model: TrainOptions,
     epochs: u32,
     evaluate_every: u32,
     workers: u32,
@@ -106,10 +103,7 @@ impl Distributed {
     pub fn topics(topics: u32) -> Self {
         Self {
             topics,
-            alpha: None,
-            beta: 0.01,
-            updates: PriorUpdates::default(),
-            seed: 0,
+            model: TrainOptions::new(topics),
             epochs: 200,
             evaluate_every: 10,
             workers: 1,
@@ -128,19 +122,19 @@ impl Distributed {
     /// Document-topic prior α, one value for every topic or one value per topic; default
     /// [by the mean length of documents](lda_core::TrainOptions::default_alpha).
     pub fn alpha(mut self, alpha: impl Into<Alpha>) -> Self {
-        self.alpha = Some(alpha.into());
+        self.model = self.model.alpha(alpha);
         self
     }
 
     /// Topic-word prior β; default 0.01.
     pub fn beta(mut self, beta: f64) -> Self {
-        self.beta = beta;
+        self.model = self.model.beta(beta);
         self
     }
 
     /// Lets α follow topic sizes, see [`TrainOptions::alpha_by_size`]; default it does not.
     pub fn alpha_by_size(mut self, tokens: impl Into<Option<f64>>) -> Self {
-        self.updates.alpha_by_size = tokens.into();
+        self.model = self.model.alpha_by_size(tokens);
         self
     }
 
@@ -159,13 +153,26 @@ impl Distributed {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn learn(mut self, learn: impl Into<Option<Learn>>) -> Self {
-        self.updates.learn = learn.into();
+        self.model = self.model.learn(learn);
+        self
+    }
+
+    /// Rule for the first topics of tokens; default uniform over all topics.
+    pub fn start(mut self, start: Start) -> Self {
+        self.model = self.model.start(start);
+        self
+    }
+
+    /// Share of all topics that a word or a document starts with, if the start is sparse; above 0, at most 1;
+    /// default 0.1.
+    pub fn start_degree(mut self, share: f64) -> Self {
+        self.model = self.model.start_degree(share);
         self
     }
 
     /// Random seed; default 0.
     pub fn seed(mut self, seed: u64) -> Self {
-        self.seed = seed;
+        self.model = self.model.seed(seed);
         self
     }
 
@@ -337,15 +344,8 @@ impl Distributed {
     }
 
     fn resolve(&self, corpus: &Corpus) -> Result<Resolved, OptionsError> {
-        let options = TrainOptions::new(self.topics).beta(self.beta).seed(self.seed);
-        let PriorUpdates { alpha_by_size, learn } = self.updates;
-        let options = options.alpha_by_size(alpha_by_size).learn(learn);
-        let options = options.sampler(self.reported_sampler()).epochs(self.epochs);
-        match &self.alpha {
-            Some(alpha) => options.alpha(alpha.clone()),
-            None => options,
-        }
-        .resolve(corpus)
+        let options = self.model.clone().sampler(self.reported_sampler());
+        options.epochs(self.epochs).resolve(corpus)
     }
 
     /// The sampler that [`Trained::resolved`] names.
@@ -370,6 +370,7 @@ impl Distributed {
             .seed(resolved.seed)
             .alpha_by_size(resolved.alpha_by_size)
             .learn(resolved.learn)
+            .start(resolved.start, resolved.start_degree)
             .build()?;
         let Options { servers, staleness, .. } = self.options;
         let (shards, partitions, rounds) =

@@ -84,7 +84,9 @@ impl<T: TopicIndex> Shard<T> {
             return Err(ShardError::Topics { topics, most });
         }
         assert_eq!(placement.num_words(), corpus.num_words(), "words of another vocabulary");
-        let tokens = ShardTokens::new(&Source { spec, placement, documents }, hybrid)?;
+        let first_topics = spec.first_topics();
+        let source = Source { first_topics, spec, placement, documents };
+        let tokens = ShardTokens::new(&source, hybrid)?;
         Ok(Self { number, own: own_counts(spec, &tokens), tokens })
     }
 

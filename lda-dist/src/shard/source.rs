@@ -5,7 +5,7 @@ use std::ops::Range;
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::layout::{greedy_partition, ranges_for};
-use lda_core::random::{Purpose, StreamKey};
+use lda_core::train::FirstTopics;
 
 use super::ShardError;
 use super::long::Token;
@@ -27,6 +27,7 @@ pub struct ShardDocuments<'a> {
 
 /// Documents from which a shard is made. They are named by their index in the range.
 pub(super) struct Source<'a> {
+    pub first_topics: FirstTopics,
     pub spec: &'a ModelSpec,
     pub placement: &'a Placement,
     pub documents: ShardDocuments<'a>,
@@ -58,9 +59,14 @@ impl Source<'_> {
         documents.iter().map(|&local| self.length(local) as u32).collect()
     }
 
-    fn first_topics<T: TopicIndex>(&self, local: u32) -> impl Iterator<Item = (u32, T)> {
+    /// Calls `f(word, topic)` with the words of a document, each as often as it occurs, and their first topics.
+    fn first_topics<T: TopicIndex>(&self, local: u32, mut f: impl FnMut(u32, T)) {
         let ShardDocuments { corpus, range, first } = &self.documents;
-        first_topics(self.spec, corpus, range.start + local as usize, *first)
+        let document = range.start + local as usize;
+        let mut topics = self.first_topics.of_document(first + document as u64);
+        for (word, count) in corpus.document(document).iter() {
+            topics.of_word(word).take(count as usize).for_each(|topic| f(word, T::new(topic)));
+        }
     }
 
     /// Makes the tokens. Partitions have all words of the shard, also those of long documents.
@@ -73,22 +79,22 @@ impl Source<'_> {
         // (word, document, topic). Documents are in order, and the sort by word is stable.
         let mut tokens: Vec<Vec<(u32, u32, T)>> = vec![Vec::new(); placement.num_partitions()];
         for (place, &local) in (0..).zip(short) {
-            for (word, topic) in self.first_topics(local) {
+            self.first_topics(local, |word, topic| {
                 tokens[placement.partition(word) as usize].push((word, place, topic));
-            }
+            });
         }
         let mut long_words: Vec<Vec<u32>> = vec![Vec::new(); placement.num_partitions()];
         let mut of_range = |range: &Vec<u32>| {
             let mut tokens: Vec<Token<T>> = Vec::new();
             for (place, &local) in (0..).zip(range) {
-                for (word, topic) in self.first_topics(local) {
+                self.first_topics(local, |word, topic| {
                     let partition = placement.partition(word);
                     tokens.push((partition as u16, word, place, topic));
                     let words = &mut long_words[partition as usize];
                     if words.last() != Some(&word) {
                         words.push(word);
                     }
-                }
+                });
             }
             (self.lengths(range), tokens)
         };
@@ -97,23 +103,6 @@ impl Source<'_> {
         let parts = parts.map(|(tokens, also)| PartitionTokens::new(tokens, also));
         Ok(Tokens { parts: parts.collect::<Result<_, _>>()?, long })
     }
-}
-
-/// Words of a document, each as often as it occurs, with their first topics. `first` is the number
-/// of the corpus' first document in the whole run.
-fn first_topics<'a, T: TopicIndex>(
-    spec: &ModelSpec,
-    corpus: &'a Corpus,
-    document: usize,
-    first: u64,
-) -> impl Iterator<Item = (u32, T)> + use<'a, T> {
-    let (purpose, block) = (Purpose::Initialise, first + document as u64);
-    let key = StreamKey { seed: spec.seed(), epoch: 0, pass: 0, block, purpose };
-    let (mut stream, topics) = (key.stream(), spec.topics());
-    let words = corpus.document(document).iter();
-    words
-        .flat_map(|(word, count)| (0..count).map(move |_| word))
-        .map(move |word| (word, T::new(stream.below(topics))))
 }
 
 /// Cuts documents into ranges as `lda_core::layout` does, so that the rows of a range fit into a

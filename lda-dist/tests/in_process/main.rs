@@ -2,6 +2,7 @@
 //! the law is the model's.
 
 mod hybrid;
+mod priors;
 mod samplers;
 mod staleness;
 
@@ -13,8 +14,8 @@ use lda_core::counts::{DocumentCounts, WordCounts};
 use lda_core::eval::log_joint;
 use lda_core::prior::Alpha;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_core::train::{SamplerKind, TrainOptions, Trainer};
-use lda_dist::config::{Options, Routing};
+use lda_core::train::{SamplerKind, Start, TrainOptions, Trainer};
+use lda_dist::config::{Hybrid, Options, Routing};
 use lda_dist::in_process::{Event, Exchange, InProcess, InProcessError};
 use lda_dist::placement::Partitioner;
 use lda_dist::request::Kind;
@@ -144,19 +145,27 @@ fn the_order_of_shards_does_not_matter() {
 #[test]
 fn a_run_starts_as_in_one_process() {
     let corpus = corpus(30, 40, 15);
-    let options = TrainOptions::new(7).seed(9).sampler(SamplerKind::FPlus);
-    let trainer = Trainer::new(&corpus, &options).unwrap();
-    let options = Options { shards: 3, partitions: 4, servers: 2, ..Options::default() };
-    let run = InProcess::<u16>::new(&spec(&corpus, 7), &corpus, &options).unwrap();
-    let assignments = trainer.assignments();
-    let mut expected = Vec::new();
-    for (document, words) in corpus.documents().enumerate() {
-        let words = words.iter().flat_map(|(word, count)| vec![word; count as usize]);
-        let topics = assignments.document(document);
-        expected.extend(words.zip(topics).map(|(word, &topic)| (document as u32, word, topic)));
+    let cut = Options { shards: 3, partitions: 4, servers: 2, ..Options::default() };
+    let long = Hybrid { short_length: 12, mh_steps: 1 };
+    for start in Start::ALL {
+        let options = TrainOptions::new(7).seed(9).sampler(SamplerKind::FPlus).start(start);
+        let trainer = Trainer::new(&corpus, &options.start_degree(0.3)).unwrap();
+        let assignments = trainer.assignments();
+        let mut expected = Vec::new();
+        for (document, words) in corpus.documents().enumerate() {
+            let words = words.iter().flat_map(|(word, count)| vec![word; count as usize]);
+            let topics = assignments.document(document);
+            expected.extend(words.zip(topics).map(|(word, &topic)| (document as u32, word, topic)));
+        }
+        expected.sort_unstable();
+        let words = corpus.num_words() as u32;
+        let spec = ModelSpec::builder(7, words).seed(9).start(start, 0.3).build().unwrap();
+        for hybrid in [Hybrid::default(), long] {
+            let options = Options { hybrid, ..cut };
+            let run = InProcess::<u16>::new(&spec, &corpus, &options).unwrap();
+            assert_eq!(topics(&run), expected, "{start:?}");
+        }
     }
-    expected.sort_unstable();
-    assert_eq!(topics(&run), expected);
 }
 
 /// A hash of all topics.

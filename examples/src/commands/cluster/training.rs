@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ValueEnum, value_parser};
 use lda_core::TrainOptions;
 use lda_core::prior::Alpha;
-use lda_core::train::{Learn, LearnAlpha, OptionsError, SamplerKind, SamplerOptions};
+use lda_core::train::{Learn, LearnAlpha, OptionsError, SamplerKind, SamplerOptions, Start};
 use lda_dist::cluster::Setup;
 use lda_dist::config::{ConfigError, MAX_PASSES, MAX_STEPS, Options, Routing};
 use lda_dist::division::{DEFAULT_SHARDS, Division, default_routing};
@@ -14,7 +14,7 @@ use lda_dist::documents::StoredDocuments;
 use lda_dist::placement::Partitioner;
 use lda_dist::spec::{ModelSpec, SpecError};
 use lda_dist::storage::Storage;
-use lda_examples::parsers::{learn_parser, positive};
+use lda_examples::parsers::{learn_parser, positive, share, start_parser};
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -48,6 +48,13 @@ pub struct Training {
     /// Epochs between prior updates, each of which waits for all workers [default: 10]
     #[arg(long, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     pub learn_every: Option<u32>,
+    /// First topics of tokens: uniform over all topics, or over a subset drawn for the word or for the
+    /// document
+    #[arg(long, value_name = "RULE", default_value = "random", value_parser = start_parser())]
+    pub start: Start,
+    /// Share of all topics in the subset of a sparse start, above 0 and at most 1 [default: 0.1]
+    #[arg(long, value_name = "SHARE", value_parser = share(true))]
+    pub start_degree: Option<f64>,
     /// Number of epochs; an epoch samples every token once per pass of --passes
     #[arg(short, long, value_name = "N", default_value_t = 200)]
     pub epochs: u32,
@@ -138,6 +145,8 @@ impl Default for Training {
             learn_beta: false,
             learn_burn_in: None,
             learn_every: None,
+            start: Start::Random,
+            start_degree: None,
             epochs: 200,
             seconds: None,
             level_off: None,
@@ -263,6 +272,11 @@ pub enum TrainingError {
         /// Name of the option.
         option: &'static str,
     },
+    /// A share of topics without a sparse start.
+    #[error(
+        "start-degree needs start sparse-word or sparse-document: give it too, or omit start-degree"
+    )]
+    NoSparseStart,
     /// A rule by which the run ends early.
     #[error("{option} is {value}: give a number above 0")]
     Stop {
@@ -310,6 +324,14 @@ impl Training {
         }
     }
 
+    /// Share of all topics of a sparse start.
+    fn start_degree(&self) -> Result<f64, TrainingError> {
+        match (self.start, self.start_degree) {
+            (Start::Random, Some(_)) => Err(TrainingError::NoSparseStart),
+            (_, degree) => Ok(degree.unwrap_or(0.1)),
+        }
+    }
+
     /// Setup of all nodes, with defaults chosen for the documents.
     ///
     /// # Errors
@@ -328,6 +350,7 @@ impl Training {
             .seed(self.seed)
             .alpha_by_size(self.alpha_by_size)
             .learn(self.learn()?)
+            .start(self.start, self.start_degree()?)
             .build()?;
         let documents = u16::try_from(of.documents).unwrap_or(u16::MAX);
         let workers = u16::try_from(self.workers).unwrap_or(u16::MAX);
@@ -398,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn priors_may_change() {
+    fn priors_may_change_and_starts_may_be_sparse() {
         let of = Extent { documents: 9, words: 9, mean_length: 10.0, fingerprint: 1 };
         let spec = |table| toml::from_str::<Training>(table).unwrap().setup(None, of).unwrap().spec;
         let fixed = spec("");
@@ -410,6 +433,9 @@ mod tests {
             "learn-beta = true",
             "learn-beta = true\nlearn-every = 3",
             "learn-beta = true\nlearn-burn-in = 3",
+            "start = \"sparse-word\"",
+            "start = \"sparse-document\"",
+            "start = \"sparse-word\"\nstart-degree = 0.3",
         ] {
             assert!(found.iter().all(|other| *other != spec(table)), "{table}");
             found.push(spec(table));
@@ -424,6 +450,14 @@ mod tests {
     fn options_that_cannot_be_meant_are_refused() {
         let of = Extent { documents: 9, words: 9, mean_length: 10.0, fingerprint: 1 };
         for (table, message) in [
+            (
+                "start-degree = 0.3",
+                "start-degree needs start sparse-word or sparse-document: give it too, or omit start-degree",
+            ),
+            (
+                "start = \"sparse-word\"\nstart-degree = 1.5",
+                "a sparse start in 1.5 of the topics: give a share above 0 and at most 1",
+            ),
             (
                 "learn-every = 3",
                 "learn-every needs learn-alpha or learn-beta: give it too, or omit learn-every",

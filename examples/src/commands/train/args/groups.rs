@@ -8,11 +8,9 @@ use lda_core::prior::Alpha;
 use lda_core::simd::Isa;
 use lda_core::train::{Learn, LearnAlpha, LevelOff, OptionsError, SamplerOptions, Start};
 use lda_examples::matrix::Layout;
-use lda_examples::parsers::{alpha, learn_parser, positive, share};
+use lda_examples::parsers::{alpha, learn_parser, positive, share, start_parser};
 
-use crate::commands::train::args::values::{
-    Sampler, isa_parser, lambda, sampler_parser, size, start_parser,
-};
+use crate::commands::train::args::values::{Sampler, isa_parser, lambda, sampler_parser, size};
 use crate::commands::train::error::TrainError;
 use crate::commands::train::plot::Picture;
 

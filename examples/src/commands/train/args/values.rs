@@ -4,7 +4,7 @@ use std::iter;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser, ValueParser};
 use lda_core::simd::Isa;
-use lda_core::train::{SamplerKind, Start};
+use lda_core::train::SamplerKind;
 use lda_examples::parsers::number;
 
 /// A sampler; `None` lets the library choose.
@@ -18,16 +18,6 @@ pub fn sampler_parser() -> ValueParser {
         .try_map(|name| match name.as_str() {
             "auto" => Ok(Sampler(None)),
             name => name.parse().map(|kind| Sampler(Some(kind))),
-        })
-        .into()
-}
-
-/// Parser of `--start`.
-pub fn start_parser() -> ValueParser {
-    PossibleValuesParser::new(Start::ALL.map(Start::name))
-        .map(|name| {
-            let named = |start: &Start| start.name() == name;
-            Start::ALL.into_iter().find(named).expect("one of the names above")
         })
         .into()
 }
