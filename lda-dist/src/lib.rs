@@ -82,6 +82,7 @@ pub mod route;
 mod row_cache;
 pub mod row_store;
 mod sampler_pool;
+mod saved_options;
 pub mod server;
 pub mod shard;
 pub mod snapshot;

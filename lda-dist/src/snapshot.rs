@@ -23,6 +23,8 @@
 //!       last  8  XXH64 of all preceding bytes
 //! ```
 //!
+//! Beside them are the options of the run, so that a change of them is reported.
+//!
 //! Numbers are little-endian. Snapshots have priors if these [change](crate::priors) during the run: those
 //! of the epoch. A run can continue with other partitions, rounds, servers and
 //! workers; with another number of rounds its result differs. It falls back to the earlier of the two

@@ -390,6 +390,9 @@ fn a_terminated_local_run_continues_from_its_checkpoints() {
     };
     let (resumed, said) = end(&[&["--servers", "2"][..], &snapshots].concat());
     assert!(!said.contains(&format!("epoch {stopped}:")), "{said}");
+    let other =
+        format!("continues from epoch {stopped} with other options, servers 2 instead of 1");
+    assert!(said.contains(&other), "{said}");
     assert!(resumed == end(&[]).0);
     // Another run does not use these checkpoints, and leaves them unchanged.
     let before = fs::read(directory.join("latest")).unwrap();

@@ -13,6 +13,16 @@ pub enum CheckpointError {
         /// The error of the storage.
         why: String,
     },
+    /// The run continues from a checkpoint with other options than it had then.
+    #[error(
+        "the run continues from epoch {epoch} with other options, {changes}: its result may differ from that of a run with either"
+    )]
+    OtherOptions {
+        /// Epoch of the checkpoint.
+        epoch: u32,
+        /// The options, with their values now and before.
+        changes: String,
+    },
     /// A worker could not read the last checkpoint, and the run went back to the one before.
     #[error(
         "{worker} cannot read the checkpoint of epoch {epoch}, so the run goes on from that of epoch {before}: {why}"

@@ -48,15 +48,25 @@ fn rows_that_stay_leave_no_trace() {
 #[test]
 fn lists_that_stay_have_the_order_of_pulled_ones() {
     let mut rng = Xoshiro256PlusPlus::from_seed(5);
-    let document = |_| (0..40).map(|_| rng.below(25)).collect::<Vec<_>>();
-    let corpus = Corpus::from_tokens((0..80).map(document).collect::<Vec<_>>()).unwrap();
-    let stored = InMemory::new(corpus.clone(), 4).unwrap();
-    for sampler in SAMPLERS {
+    let mut corpus = |documents, length, words| {
+        let document = |_| (0..length).map(|_| rng.below(words)).collect::<Vec<_>>();
+        Corpus::from_tokens((0..documents).map(document).collect::<Vec<_>>()).unwrap()
+    };
+    let frequent_words = corpus(80, 40, 25);
+    // F+LDA visits these by document.
+    let rare_words = corpus(16, 200, 400);
+    for (corpus, sampler) in SAMPLERS
+        .into_iter()
+        .map(|sampler| (&frequent_words, sampler))
+        .chain([(&rare_words, SamplerKind::FPlus)])
+    {
+        let stored = InMemory::new(corpus.clone(), 4).unwrap();
         let cut = Options { shards: 4, partitions: 4, rounds: 4, ..Options::default() };
         let options = Options { routing: Routing::Pull, sampler: sampler.into(), ..cut };
-        let mut setup = setup(&corpus, 1, options);
-        setup.spec = ModelSpec::new(3000, 25, 0.05.into(), BETA, 3).unwrap();
-        let expected = expected(&corpus, &setup);
+        let mut setup = setup(corpus, 1, options);
+        let words = corpus.num_words() as u32;
+        setup.spec = ModelSpec::new(3000, words, 0.05.into(), BETA, 3).unwrap();
+        let expected = expected(corpus, &setup);
         let mut world = world(&setup, &stored, Network::default(), 1);
         run(&mut world);
         assert!(of_world(&mut world, &setup, &stored).is_like(&expected), "{sampler}");

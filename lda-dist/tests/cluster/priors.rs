@@ -1,8 +1,11 @@
 //! Priors that change during a run are the same on all nodes, whatever fails.
 
-use lda_core::train::{Learn, LearnAlpha};
+use std::sync::Arc;
 
-use super::recovery::{Tally, spec as recovering};
+use lda_core::train::{Learn, LearnAlpha};
+use lda_dist::storage::Memory;
+
+use super::recovery::{Tally, check, run_until, spec as recovering, world as world_with_storage};
 use super::*;
 
 const LEARN: Learn = Learn { alpha: LearnAlpha::PerTopic, beta: true, burn_in: 1, every: 2 };
@@ -74,5 +77,26 @@ fn crashes_leave_the_same_priors() {
             tally.add(&corpus, &setup(1 + seed as u32 % 4), &expected, seed);
         }
         assert!(tally.attempts > 16 && tally.further > 4 && tally.whole > 8, "{tally:?}");
+    }
+}
+
+/// A lost worker reads the priors of the checkpoint, which are others than those of the start.
+#[test]
+fn a_lost_worker_has_the_priors_of_the_checkpoint() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    for updates in UPDATES {
+        // Priors of epoch 3 are learnt, and stay for some epochs, or change after it.
+        let setup = |workers| with(updates, recovering(&corpus, workers)).checkpoint_every(3);
+        let storage = Arc::new(Memory::default());
+        let mut world = world_with_storage(&setup(2), &stored, &storage, Network::default(), 5);
+        let mut reports = run_until(&mut world, 5);
+        world.restart(setup(2).worker(0));
+        run(&mut world);
+        let mut found = of_world(&mut world, &setup(2), &stored);
+        assert!(found.reports.iter().any(|report| report.attempt > 1 && report.epoch == 4));
+        reports.append(&mut found.reports);
+        found.reports = reports;
+        check(&found, &expected(&corpus, &setup(1)), &format!("{updates:?}"));
     }
 }

@@ -175,7 +175,7 @@ fn crashes_of_any_node_leave_no_trace() {
 }
 
 /// Runs until the master has reported an epoch; returns the reports.
-fn run_until(world: &mut World<Node>, epoch: u32) -> Vec<Report> {
+pub(super) fn run_until(world: &mut World<Node>, epoch: u32) -> Vec<Report> {
     let mut reports: Vec<Report> = Vec::new();
     for _ in 0..100_000 {
         world.run_for(Duration::from_micros(200));

@@ -135,7 +135,8 @@ fn nodes_give_the_bits_of_one_process_and_continue_from_checkpoints() {
     let names = |epochs: &[u32]| {
         let of =
             |&epoch: &u32| (0..SHARDS).map(move |shard| format!("topics-{epoch:08}-{shard:05}"));
-        let objects = [LATEST.to_owned()].into_iter().chain(epochs.iter().flat_map(of));
+        let others = [LATEST.to_owned(), "options".to_owned()];
+        let objects = others.into_iter().chain(epochs.iter().flat_map(of));
         objects.collect::<Vec<_>>()
     };
     assert_eq!(kept(), names(&[4]));

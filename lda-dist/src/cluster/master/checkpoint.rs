@@ -9,7 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use lda_transport::NodeId;
 
 use super::super::{CheckpointError, Failed, SnapshotWriter};
+use crate::config::Options;
+use crate::saved_options::{self, OPTIONS};
 use crate::snapshot::{LATEST, Latest, decode_latest, encode_latest};
+use crate::storage::Storage;
 
 /// Record of the last epochs that all workers have written.
 #[derive(Debug)]
@@ -18,6 +21,8 @@ pub(super) struct Checkpoint {
     writer: Option<SnapshotWriter>,
     /// Identifies the run in storage.
     run: u64,
+    /// Options of the run, as they are saved.
+    options: String,
     /// The last epoch that each worker has written in this attempt.
     by_worker: BTreeMap<NodeId, u32>,
     /// Workers that are writing.
@@ -30,9 +35,10 @@ pub(super) struct Checkpoint {
 
 impl Checkpoint {
     /// A checkpoint of the beginning of a run.
-    pub fn new(writer: Option<SnapshotWriter>, run: u64) -> Self {
+    pub fn new(writer: Option<SnapshotWriter>, run: u64, options: &Options) -> Self {
         let (by_worker, writing, latest) = (BTreeMap::new(), BTreeSet::new(), Latest::default());
-        Self { writer, run, by_worker, writing, latest, trouble: None }
+        let options = saved_options::encode(options);
+        Self { writer, run, options, by_worker, writing, latest, trouble: None }
     }
 
     /// The last epoch that all workers have written, and the one before.
@@ -40,15 +46,25 @@ impl Checkpoint {
         self.latest
     }
 
-    /// Reads the epochs that an earlier master has recorded.
+    /// Reads the epochs that an earlier master has recorded, and saves the options.
     pub fn load(&mut self) -> Result<(), Failed> {
         let Some(writer) = &self.writer else { return Ok(()) };
-        let failed = |why: String| Failed::Snapshot { name: LATEST.to_owned(), why };
         let storage = writer.storage();
-        if storage.has(LATEST).map_err(|error| failed(error.to_string()))? {
-            let text = storage.read(LATEST).map_err(|error| failed(error.to_string()))?;
+        if let Some(text) = read(storage, LATEST)? {
             let latest = decode_latest(self.run, &text);
-            self.latest = latest.map_err(|error| failed(error.to_string()))?;
+            self.latest = latest.map_err(|error| failed(LATEST, &error))?;
+        }
+        let before = read(storage, OPTIONS)?.unwrap_or_default();
+        if before == self.options.as_bytes() {
+            return Ok(());
+        }
+        let Latest { epoch, .. } = self.latest;
+        if epoch > 0 {
+            let changes = saved_options::changes(&before, &self.options);
+            self.trouble = changes.map(|changes| CheckpointError::OtherOptions { epoch, changes });
+        }
+        if let Err(error) = storage.write(OPTIONS, self.options.as_bytes()) {
+            self.trouble = Some(CheckpointError::NotWritten { why: error.to_string() });
         }
         Ok(())
     }
@@ -105,17 +121,30 @@ impl Checkpoint {
     }
 }
 
+/// An object of the storage, if it exists.
+fn read(storage: &dyn Storage, name: &str) -> Result<Option<Vec<u8>>, Failed> {
+    if !storage.has(name).map_err(|error| failed(name, &error))? {
+        return Ok(None);
+    }
+    storage.read(name).map(Some).map_err(|error| failed(name, &error))
+}
+
+fn failed(name: &str, error: &dyn std::error::Error) -> Failed {
+    Failed::Snapshot { name: name.to_owned(), why: error.to_string() }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::storage::{Memory, Storage};
+    use crate::storage::Memory;
 
     const WORKERS: [NodeId; 2] = [NodeId(3), NodeId(4)];
 
     fn checkpoint(storage: &Arc<Memory>) -> Checkpoint {
-        Checkpoint::new(Some(SnapshotWriter::now(Arc::clone(storage) as Arc<dyn Storage>)), 7)
+        let writer = SnapshotWriter::now(Arc::clone(storage) as Arc<dyn Storage>);
+        Checkpoint::new(Some(writer), 7, &Options::default())
     }
 
     fn note(checkpoint: &mut Checkpoint, epochs: [u32; 2]) -> Latest {
@@ -139,6 +168,31 @@ mod tests {
         assert_eq!(note(&mut checkpoint, [40, 40]), latest);
         assert_eq!(note(&mut checkpoint, [20, 20]), latest, "an earlier one");
         assert_eq!(storage.read(LATEST).unwrap(), encode_latest(7, latest).as_bytes());
+    }
+
+    #[test]
+    fn other_options_are_reported_once() {
+        let storage = Arc::new(Memory::default());
+        let trouble = |options: Options| {
+            let writer = SnapshotWriter::now(Arc::clone(&storage) as Arc<dyn Storage>);
+            let mut checkpoint = Checkpoint::new(Some(writer), 7, &options);
+            checkpoint.load().unwrap();
+            checkpoint.trouble.map(|trouble| trouble.to_string())
+        };
+        let (two, three) = (
+            Options { rounds: 2, ..Options::default() },
+            Options { rounds: 3, ..Options::default() },
+        );
+        // Nothing depends on the options before the first checkpoint.
+        assert_eq!([two, three, two].map(trouble), [None, None, None]);
+        note(&mut checkpoint(&storage), [20, 20]);
+        assert_eq!(trouble(two), None);
+        let reported = trouble(three).unwrap();
+        assert!(
+            reported.contains("from epoch 20 with other options, rounds 3 instead of 2"),
+            "{reported}"
+        );
+        assert_eq!(trouble(three), None);
     }
 
     #[test]

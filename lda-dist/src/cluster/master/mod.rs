@@ -123,7 +123,7 @@ impl Master {
             requests: RequestQueue::default(),
             step: Step::Waiting,
             roster: Roster::new(setup.spec.words()),
-            checkpoint: Checkpoint::new(writer, setup.run()),
+            checkpoint: Checkpoint::new(writer, setup.run(), &setup.options),
             attempt: 0,
             fruitless: 0,
             rounds: Rounds::new(Round::joining(0, 0), setup.spec.topics()),
