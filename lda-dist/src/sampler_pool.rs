@@ -5,12 +5,11 @@
 //! So such jobs run at the same time, each with a sampler of its own, and the results do not depend on the
 //! number of threads.
 
+use std::sync::{Mutex, PoisonError};
+
 use lda_core::counts::TopicIndex;
 use lda_core::train::SamplerOptions;
-use rayon::iter::{
-    IndexedParallelIterator, IntoParallelIterator, IntoParallelRefMutIterator, ParallelExtend,
-    ParallelIterator,
-};
+use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 
 use crate::partition_sampler::PartitionSampler;
 
@@ -49,19 +48,22 @@ impl<T: TopicIndex> SamplerPool<T> {
         while self.samplers.len() < jobs.len().min(self.threads) {
             self.samplers.push(PartitionSampler::new(self.topics, self.options));
         }
-        let mut results = Vec::with_capacity(jobs.len());
-        let mut jobs = jobs.into_iter();
-        while jobs.len() > 0 {
-            let batch = jobs.by_ref().take(self.threads).zip(&mut self.samplers);
-            let mut batch: Vec<(J, &mut PartitionSampler<T>)> = batch.collect();
-            if batch.len() > 1 {
-                let each = batch.into_par_iter().with_max_len(1);
-                results.par_extend(each.map(|(job, sampler)| work(job, sampler)));
-            } else {
-                results.extend(batch.pop().map(|(job, sampler)| work(job, sampler)));
-            }
+        let count = jobs.len();
+        let samplers = &mut self.samplers[..count.min(self.threads)];
+        if let [sampler] = samplers {
+            return jobs.into_iter().map(|job| work(job, sampler)).collect();
         }
-        results
+        // PERF: a thread that is done takes the next job, and does not wait for the others.
+        let jobs = Mutex::new(jobs.into_iter().enumerate());
+        let next = || jobs.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let of_thread = |sampler: &mut PartitionSampler<T>| {
+            let jobs = std::iter::from_fn(next);
+            jobs.map(|(at, job)| (at, work(job, sampler))).collect::<Vec<(usize, R)>>()
+        };
+        let of_threads = samplers.par_iter_mut().with_max_len(1).map(of_thread);
+        let mut results: Vec<(usize, R)> = of_threads.flatten_iter().collect();
+        results.sort_unstable_by_key(|result| result.0);
+        results.into_iter().map(|(_, result)| result).collect()
     }
 
     /// Calls `work` with each item, as many at the same time as there are threads.

@@ -10,7 +10,6 @@ use lda_core::counts::TopicIndex;
 
 use super::super::epoch_range::EpochRange;
 use crate::priors::Priors;
-use crate::shard::Shard;
 
 /// Number of epochs: workers are at most one epoch apart.
 const MAX_EPOCHS: usize = 2;
@@ -39,15 +38,14 @@ impl<T> Default for MemoryCheckpoints<T> {
 }
 
 impl<T: TopicIndex> MemoryCheckpoints<T> {
-    /// Adds the topics after an epoch, the one after the last or the only one.
-    pub fn add(&mut self, epoch: u32, shards: &[Shard<T>], priors: Priors) {
+    /// Adds the topics of each shard after an epoch, the one after the last or the only one.
+    pub fn add(&mut self, epoch: u32, topics: Vec<Vec<T>>, priors: Priors) {
         if self.epochs.back().is_some_and(|last| last.epoch + 1 != epoch) {
             self.epochs.clear();
         }
         while self.epochs.len() >= MAX_EPOCHS {
             self.epochs.pop_front();
         }
-        let topics = shards.iter().map(|shard| shard.tokens().topics()).collect();
         self.epochs.push_back(MemoryCheckpoint { epoch, topics, priors });
     }
 

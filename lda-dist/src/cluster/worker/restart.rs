@@ -119,7 +119,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 }
             }
         }
-        memory_checkpoints.add(epoch, shards, spec.priors());
+        let topics = shards.iter().map(|shard| shard.tokens().topics()).collect();
+        memory_checkpoints.add(epoch, topics, spec.priors());
         Ok(())
     }
 

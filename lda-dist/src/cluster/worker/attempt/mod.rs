@@ -259,7 +259,11 @@ impl<T: TopicIndex> Attempt<T> {
                 let mut documents = None;
                 if is_last {
                     let Self { memory_checkpoints, shards, spec, .. } = self;
-                    memory_checkpoints.add(epoch, shards, spec.priors());
+                    let mut topics: Vec<_> = shards.iter().map(|it| (it, Vec::new())).collect();
+                    let gather = |it: &mut (&Shard<T>, _)| it.1 = it.0.tokens().topics();
+                    node.samplers.for_each(&mut topics, gather);
+                    let topics = topics.into_iter().map(|it| it.1).collect();
+                    memory_checkpoints.add(epoch, topics, spec.priors());
                     if self.writes_after == epoch {
                         self.snapshots.write((epoch, spec), shards, node);
                     }

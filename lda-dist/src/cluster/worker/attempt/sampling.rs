@@ -18,8 +18,8 @@ use crate::trip::{TripContext, TripRequest};
 type SampledTask = (PartitionTask, Result<Vec<TripRequest>, AnswerError>);
 
 impl<T: TopicIndex> Attempt<T> {
-    /// Samples the long documents of shards, or partitions whose rows are there, of different shards and as
-    /// many as there are threads; returns whether there were any. Requests that wait should be sent before
+    /// Samples the long documents of as many shards as there are threads, or the partitions whose rows are
+    /// there, one of a shard; returns whether there were any. Requests that wait should be sent before
     /// this is called.
     pub fn work(&mut self, node: &mut Node<'_, T>) -> Result<bool, Failed> {
         if !self.long_documents.is_empty() {
@@ -110,8 +110,7 @@ impl<T: TopicIndex> Attempt<T> {
         }
     }
 
-    /// Samples the partitions that were started first, of those whose rows are there: at most one of a shard
-    /// and one per thread.
+    /// Samples the partitions whose rows are there, if they are the first of their shard.
     fn sample_ready(&mut self, node: &mut Node<'_, T>) -> Vec<SampledTask> {
         let options = &node.setup.options;
         let stay = |shard: &Shard<T>| next_turn(shard.number(), options, &self.shards).is_some();
@@ -127,7 +126,7 @@ impl<T: TopicIndex> Attempt<T> {
         let is_ready = |(_, flight): &(_, &mut PartitionInFlight<T>)| {
             flight.task.round == *round && flight.source.is_ready()
         };
-        let jobs = firsts.filter(is_ready).take(node.samplers.threads()).collect();
+        let jobs = firsts.filter(is_ready).collect();
         node.samplers.each(jobs, |(shard, flight), sampler| {
             let task = flight.task;
             let stay = stay[task.shard];
