@@ -414,14 +414,15 @@ impl Master {
         self.rounds
             .add_worker_delta(&self.setup.options, round, &counts.delta)
             .map_err(|what| unexpected(peer, what))?;
+        let is_last = round.is_last(self.setup.options.rounds);
         self.priors
-            .of_worker(round.epoch, counts.priors, counts.documents)
+            .of_worker((round, is_last), counts.priors, counts.documents)
             .map_err(|what| unexpected(peer, what))?;
         if let Some(epoch_stats) = counts.epoch_stats {
             self.rounds.epoch_stats.of_worker(epoch_stats);
         }
         self.checkpoint.note(peer, kept, is_writing);
-        if round.is_last(self.setup.options.rounds) {
+        if is_last {
             self.roster.note_epoch(peer, round.epoch);
         }
         if self.step == Step::Working {
