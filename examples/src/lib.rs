@@ -6,6 +6,8 @@ pub mod connections;
 #[cfg(feature = "common")]
 pub mod documents;
 #[cfg(feature = "common")]
+pub mod held_out;
+#[cfg(feature = "common")]
 pub mod json;
 #[cfg(feature = "common")]
 pub mod matrix;

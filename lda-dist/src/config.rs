@@ -248,6 +248,15 @@ pub enum ConfigError {
         /// Rounds per epoch.
         rounds: u16,
     },
+    /// Rows cannot be collected in evaluated epochs while rounds overlap.
+    #[error(
+        "a staleness of {staleness} rounds beside held-out documents or other uses of all rows in evaluated \
+         epochs: set it to 0, or collect no rows"
+    )]
+    CollectedStaleness {
+        /// The staleness.
+        staleness: u16,
+    },
     /// The sampler is none of [`SAMPLERS`].
     #[error(
         "sampler: {} does not sample rows that servers hold: choose one of {}; for WarpLDA, set the \

@@ -279,6 +279,61 @@ fn invalid_options_are_refused() {
     assert_eq!(cluster(&scratch.file("nowhere.txt"), &[]).status.code(), Some(1));
 }
 
+#[test]
+fn held_out_documents_are_evaluated() {
+    let scratch = Scratch::new("held-out");
+    let path = scratch.file("articles.txt");
+    documents(&path);
+    let run = |options: &[&str]| {
+        let log = scratch.file("log.jsonl");
+        let _ = fs::remove_file(&log);
+        let held_out = ["--held-out", "0.3", "--evaluate-every", "2", "--log"];
+        let options = [&held_out[..], &[log.to_str().unwrap()], options].concat();
+        let output = cluster(&path, &options);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        let printed = String::from_utf8(output.stdout).unwrap();
+        let log = fs::read_to_string(log).unwrap();
+        let lines: Vec<serde_json::Value> =
+            log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        (printed, lines, said)
+    };
+    let perplexity = |printed: &str| -> f64 {
+        let line = printed.lines().last().unwrap();
+        let text = line.strip_prefix("held-out perplexity ").unwrap().split(' ').next().unwrap();
+        text.parse().unwrap()
+    };
+    let (printed, lines, _) = run(&[]);
+    assert!((1.0..10.0).contains(&perplexity(&printed)), "{printed}");
+    assert_eq!(lines.len(), 30);
+    assert!(lines.iter().all(|line| line["perplexity"].is_null()), "only with --patience");
+    let (other, _, _) = run(&["--workers", "3", "--servers", "2", "--partitions", "9"]);
+    let (same, _, _) = run(&["--partitions", "9"]);
+    assert_eq!(perplexity(&other), perplexity(&same));
+
+    let (printed, lines, said) = run(&["--patience", "1", "--epochs", "400"]);
+    assert!(lines.len() < 400 && said.contains("held-out perplexity"), "{said}");
+    for line in &lines {
+        let is_due = line["epoch"].as_u64().unwrap() % 2 == 0;
+        assert_eq!(line["perplexity"].is_f64(), is_due, "{line}");
+    }
+    let last = lines.iter().rev().find_map(|line| line["perplexity"].as_f64()).unwrap();
+    if lines.len() % 2 == 0 {
+        assert!((perplexity(&printed) - last).abs() < 0.006, "{printed}, {last}");
+    }
+
+    for (options, said) in [
+        (&["--held-out", "0.0001"][..], "leaves training or evaluation without documents"),
+        (&["--held-out", "0.3", "--patience", "2", "--evaluate-every", "0"], "--patience needs"),
+        (&["--held-out", "0.3", "--patience", "2", "--staleness", "1"], "held-out documents"),
+        (&["--patience", "2"], "--held-out"),
+    ] {
+        let output = cluster(&path, options);
+        let found = String::from_utf8(output.stderr).unwrap();
+        assert!(found.contains(said) && output.status.code() == Some(2), "{options:?}: {found}");
+    }
+}
+
 /// The last checkpointed epoch in this directory; 0 without a checkpoint.
 fn kept(directory: &Path) -> u32 {
     let latest = fs::read_to_string(directory.join("latest"));

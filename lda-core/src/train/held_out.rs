@@ -66,8 +66,8 @@ impl HeldOut {
         self.patience.is_some()
     }
 
-    /// Whether a run with these perplexities stops.
-    pub(super) fn is_over(&self, perplexities: &[f64]) -> bool {
+    /// Returns true if a run with these perplexities, oldest first, stops.
+    pub fn is_over(&self, perplexities: &[f64]) -> bool {
         let Some(patience) = self.patience else { return false };
         let (mut best, mut since) = (f64::INFINITY, 0);
         for &perplexity in perplexities {

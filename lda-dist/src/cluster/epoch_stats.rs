@@ -100,6 +100,8 @@ impl EpochStats {
             log_joint_doc,
             log_joint_word,
             non_zeros,
+            counts: None,
+            priors: Some(spec.priors()),
             aggregates: found,
         }
     }

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Memory, NonZeros, Waited};
+use super::{CollectedCounts, Memory, NonZeros, Waited};
 use crate::aggregate::{Aggregate, Aggregates};
+use crate::priors::Priors;
 use crate::stats::Bytes;
 
 /// Report of an epoch.
@@ -32,6 +33,11 @@ pub struct Report {
     pub log_joint_word: Option<f64>,
     /// Numbers of non-zero counts, if this epoch was evaluated.
     pub non_zeros: Option<NonZeros>,
+    /// C_w and C_k at the end of this epoch, if it was evaluated and the run
+    /// [collects](super::Setup::collect_evaluated) them.
+    pub counts: Option<Arc<CollectedCounts>>,
+    /// Priors of this epoch; `None` only in the default report.
+    pub priors: Option<Priors>,
     /// Aggregates that servers computed at the end of this epoch; those of the program by
     /// [`aggregate`](Self::aggregate).
     pub aggregates: Arc<Aggregates>,

@@ -74,6 +74,11 @@ pub struct Setup {
     /// Whether the master [collects](super::Master::counts) all rows after the last epoch; default
     /// false.
     pub collect_model: bool,
+    /// Whether the master collects all rows in every evaluated epoch, for the
+    /// [`Report`](super::Report::counts): to compute held-out perplexity, for example. All rows travel to the
+    /// master each time, and nodes wait until it has them. Needs a staleness of 0. Only the master's value
+    /// matters; default false.
+    pub collect_evaluated: bool,
     /// Fingerprint of the documents.
     pub corpus: u64,
     /// Epochs between checkpoints, which workers with a [`SnapshotWriter`](super::SnapshotWriter)
@@ -103,6 +108,7 @@ impl Setup {
             evaluate_every: 10,
             top_words: 0,
             collect_model: false,
+            collect_evaluated: false,
             corpus,
             checkpoint_every: 0,
             prefetch: 1,
@@ -150,6 +156,12 @@ impl Setup {
     /// Sets [`collect_model`](field@Self::collect_model).
     pub fn collect_model(mut self, collect_model: bool) -> Self {
         self.collect_model = collect_model;
+        self
+    }
+
+    /// Sets [`collect_evaluated`](field@Self::collect_evaluated).
+    pub fn collect_evaluated(mut self, collect_evaluated: bool) -> Self {
+        self.collect_evaluated = collect_evaluated;
         self
     }
 
@@ -203,6 +215,7 @@ impl Setup {
             evaluate_every,
             top_words: _,
             collect_model,
+            collect_evaluated: _,
             corpus,
             checkpoint_every,
             prefetch: _,
@@ -250,13 +263,17 @@ impl Setup {
     ///
     /// # Errors
     /// [`ConfigError::Workers`], [`ConfigError::AssignedShards`], [`ConfigError::UnknownWorker`],
-    /// [`ConfigError::WorkerWithoutShards`], and those of [`Options::check`].
+    /// [`ConfigError::WorkerWithoutShards`], [`ConfigError::CollectedStaleness`], and those of [`Options::check`].
     pub fn check(&self) -> Result<(), ConfigError> {
         let (workers, shards) = (self.workers, self.options.shards);
         if workers == 0 || workers > shards.into() {
             return Err(ConfigError::Workers { workers, shards });
         }
         self.assignment.check(shards, workers)?;
+        let staleness = self.options.staleness;
+        if self.collect_evaluated && self.evaluate_every > 0 && staleness > 0 {
+            return Err(ConfigError::CollectedStaleness { staleness });
+        }
         self.options.check()
     }
 

@@ -3,6 +3,7 @@
 mod assignment;
 mod bounds;
 mod checkpoints;
+mod collected;
 mod coverage;
 mod held_rows;
 mod history;
@@ -269,6 +270,7 @@ fn expected(corpus: &Corpus, setup: &Setup) -> End {
         let mut report = Report::default();
         (report.epoch, report.attempt, report.bytes) = (epoch, 1, bytes);
         (report.log_joint, report.non_zeros) = (log_joint, non_zeros);
+        report.priors = Some(Priors { alpha, beta });
         end.reports.push(report);
     }
     run.for_each(|document, word, topic| end.tokens.push((document, word, topic)));

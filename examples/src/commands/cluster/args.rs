@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, value_parser};
+use lda_examples::parsers::share;
 use lda_examples::program::ProgramArgs;
 use lda_examples::reading::ReadingArgs;
 use lda_examples::text::of_training;
@@ -64,6 +65,14 @@ pub struct Local {
     /// number of documents]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub shards: Option<u16>,
+
+    /// Share of the documents to keep out of training, to report held-out perplexity (lower is better)
+    #[arg(long, value_name = "SHARE", value_parser = share(false))]
+    pub held_out: Option<f64>,
+    /// Stop early after N evaluations in a row without an improvement of the held-out perplexity by at least
+    /// 0.1 %
+    #[arg(long, value_name = "N", requires = "held_out", value_parser = value_parser!(u32).range(1..))]
+    pub patience: Option<u32>,
 
     /// Directory or object store for checkpoints. A run that was stopped continues from them when it is
     /// started again with the same documents, topics, priors, seed and shards

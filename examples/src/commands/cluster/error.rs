@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use lda_core::container::FileError;
+use lda_core::corpus::BuildError;
+use lda_core::eval::CompletionError;
 use lda_dist::cluster::{Failed, RunError, Setup};
 use lda_dist::documents::StoredError;
 use lda_dist::storage::StorageError;
@@ -34,6 +36,23 @@ pub enum ClusterError {
     /// Invalid options of the model or the sampler.
     #[error(transparent)]
     Training(#[from] TrainingError),
+    /// All tokens were held out, or none were.
+    #[error(
+        "--held-out {share} of {documents} documents with tokens leaves training or evaluation without \
+         documents: change --held-out or --seed"
+    )]
+    HeldOut {
+        /// Value of `--held-out`.
+        share: f64,
+        /// Number of documents with tokens.
+        documents: usize,
+    },
+    /// The documents cannot be divided into those for training and others.
+    #[error(transparent)]
+    Split(BuildError),
+    /// The held-out documents could not be evaluated.
+    #[error("held-out documents: {0}")]
+    Completion(#[from] CompletionError),
     /// The workers of this process cannot use as many threads.
     #[error(
         "--threads {threads}: the documents here are {shards} shards, each sampled by one thread: give fewer \
@@ -167,6 +186,7 @@ impl ClusterError {
     pub fn status(&self) -> u8 {
         match self {
             Self::Training(_)
+            | Self::HeldOut { .. }
             | Self::Reading(ReadingError::Usage(_))
             | Self::Config(_)
             | Self::Index(_)

@@ -4,17 +4,20 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use lda_core::Corpus;
+use lda_core::corpus::BuildError;
 use lda_core::counts::TopicIndex;
 use lda_dist::cluster::{Failed, Role, RunError, Setup, run_local};
 use lda_dist::documents::InMemory;
 use lda_dist::placement::{DocumentLengths, WordStats};
 use lda_dist::plan::place;
 use lda_dist::storage::Storage;
+use lda_examples::held_out::{num_documents, split};
 use lda_examples::output::Output;
 use lda_examples::reading;
 
 use crate::commands::cluster::args::Local;
 use crate::commands::cluster::error::ClusterError;
+use crate::commands::cluster::held_out::HeldOutDocuments;
 use crate::commands::cluster::monitor::Monitor;
 use crate::commands::cluster::results::Results;
 use crate::commands::cluster::role::{NodeName, RoleName};
@@ -35,6 +38,7 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     if corpus.num_tokens() == 0 {
         return Err(ClusterError::Empty(name));
     }
+    let (corpus, held_out) = hold_out(args, corpus)?;
     let (documents, words) = (corpus.num_documents() as u64, corpus.num_words() as u32);
     let (mean_length, fingerprint) = (corpus.mean_length(), corpus.fingerprint());
     let extent = Extent { documents, words, mean_length, fingerprint };
@@ -42,6 +46,8 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     let storage = args.snapshots.as_ref().map(StorageUrl::create).transpose()?;
     let kept = storage.is_some();
     setup.checkpoint_every = if kept { args.snapshot_every } else { 0 };
+    setup.collect_evaluated = args.patience.is_some();
+    setup.collect_model |= held_out.is_some();
     let asked =
         stop::listen(if kept { stop::AfterEpoch::Checkpoint } else { stop::AfterEpoch::Results });
     let asked = asked.map_err(ClusterError::Signals)?;
@@ -54,9 +60,11 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     let documents = divide(&setup, corpus).map_err(RunError::from)?;
     let (tokens, address) = (documents.corpus().num_tokens(), args.status.as_deref());
     let master = NodeName { role: RoleName::Master, index: 0 };
+    let rule = held_out.as_ref().and_then(HeldOutDocuments::rule);
     let (log, vocabulary) = (args.training.log.as_deref(), documents.corpus().vocabulary());
     let mut monitor = Monitor::new(&args.program, &setup, master, tokens, address, log)?
-        .stopping(StopRule::new(&args.training, ends))
+        .stopping(StopRule::new(&args.training, ends).held_out(rule))
+        .evaluating(held_out.clone())
         .naming(vocabulary, args.training.show_topics);
     let results = if u64::from(setup.spec.topics()) <= u16::MAX_TOPICS {
         train::<u16>(&setup, &documents, storage.as_ref(), stop.as_deref(), &mut monitor)?
@@ -64,9 +72,27 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
         train::<u32>(&setup, &documents, storage.as_ref(), stop.as_deref(), &mut monitor)?
     };
     match results {
-        Some(results) => results.write(&args.training, vocabulary, output),
+        Some(results) => results.write(&args.training, vocabulary, output, held_out.as_ref()),
         None => Ok(()),
     }
+}
+
+/// Keeps documents out of training, if any are to be held out.
+fn hold_out(
+    args: &Local,
+    corpus: Corpus,
+) -> Result<(Corpus, Option<HeldOutDocuments>), ClusterError> {
+    let Some(share) = args.held_out else { return Ok((corpus, None)) };
+    if args.patience.is_some() && args.training.evaluate_every == 0 {
+        let why = "--patience needs evaluations: set --evaluate-every above 0, or omit --patience";
+        return Err(ClusterError::Usage(why.to_owned()));
+    }
+    let seed = args.training.seed;
+    let (train, held) = split(&corpus, share, seed).map_err(|error| match error {
+        BuildError::NoTokens => ClusterError::HeldOut { share, documents: num_documents(&corpus) },
+        error => ClusterError::Split(error),
+    })?;
+    Ok((train, Some(HeldOutDocuments::new(held, seed, args.patience))))
 }
 
 /// Divides the documents into shards, after words are placed as each node of a network does by itself.

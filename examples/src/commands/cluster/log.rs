@@ -32,6 +32,9 @@ struct Line {
     log_joint_word: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     log_joint_per_token: Option<f64>,
+    /// Held-out perplexity; absent if it was not computed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    perplexity: Option<f64>,
     attempt: u32,
     kept: u32,
     /// Absent if the epoch was not evaluated.
@@ -87,7 +90,12 @@ impl Log {
     ///
     /// # Errors
     /// Those of the system.
-    pub fn add(&mut self, report: &Report, time: EpochTime) -> io::Result<()> {
+    pub fn add(
+        &mut self,
+        report: &Report,
+        time: EpochTime,
+        perplexity: Option<f64>,
+    ) -> io::Result<()> {
         let &Report { epoch, attempt, kept, bytes, memory, waited, .. } = report;
         let tokens = self.tokens as f64;
         let Bytes { sizes, routes, rows, gained, pushed, answers, totals } = bytes;
@@ -103,6 +111,7 @@ impl Log {
             log_joint_doc: report.log_joint_doc,
             log_joint_word: report.log_joint_word,
             log_joint_per_token: report.log_joint.map(|joint| joint / tokens),
+            perplexity,
             attempt,
             kept,
             non_zeros: report

@@ -8,6 +8,7 @@ use lda_dist::cluster::{Documents, EpochTimer, Peers, Report, Role, Setup};
 use lda_examples::program::ProgramArgs;
 
 use crate::commands::cluster::error::ClusterError;
+use crate::commands::cluster::held_out::HeldOutDocuments;
 use crate::commands::cluster::log::Log;
 use crate::commands::cluster::loss_notes::LossNotes;
 use crate::commands::cluster::progress::Progress;
@@ -26,6 +27,7 @@ pub struct Monitor<'a> {
     loss_notes: LossNotes,
     timer: EpochTimer,
     stop_rule: StopRule,
+    held_out: Option<HeldOutDocuments>,
     /// Vocabulary, and number of topics to show.
     #[cfg(feature = "status")]
     names: (Option<&'a Vocabulary>, usize),
@@ -66,6 +68,7 @@ impl<'a> Monitor<'a> {
             loss_notes: LossNotes::default(),
             timer: EpochTimer::default(),
             stop_rule: StopRule::default(),
+            held_out: None,
             #[cfg(feature = "status")]
             names: (None, 0),
         };
@@ -80,6 +83,12 @@ impl<'a> Monitor<'a> {
     /// Sets the rule by which the run ends early.
     pub fn stopping(mut self, rule: StopRule) -> Self {
         self.stop_rule = rule;
+        self
+    }
+
+    /// Sets the held-out documents, whose perplexity is found for reports with counts.
+    pub fn evaluating(mut self, held_out: Option<HeldOutDocuments>) -> Self {
+        self.held_out = held_out;
         self
     }
 
@@ -111,13 +120,23 @@ impl<'a> Monitor<'a> {
 
     /// Handles the master's report of an epoch.
     pub fn report(&mut self, report: &Report) {
-        if let Some(progress) = &mut self.progress {
-            progress.report(report);
-        }
         let time = self.timer.end_epoch();
-        self.stop_rule.report(report, time);
+        let found = self.held_out.as_ref().map(|held_out| held_out.after(report));
+        let perplexity = found.and_then(|found| match found {
+            Ok(perplexity) => perplexity,
+            Err(error) => {
+                self.program.note(&format!("held-out documents: {error}"));
+                None
+            }
+        });
+        if let Some(progress) = &mut self.progress {
+            progress.report(report, perplexity);
+        }
+        self.stop_rule.report(report, time, perplexity);
         // A failed log is reported once, and the run continues.
-        if let Some(error) = self.log.as_mut().and_then(|log| log.add(report, time).err()) {
+        if let Some(error) =
+            self.log.as_mut().and_then(|log| log.add(report, time, perplexity).err())
+        {
             self.program
                 .note(&format!("cannot write the log any more, the run continues: {error}"));
             self.log = None;

@@ -80,7 +80,7 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
         train::<u32>(&config, &setup, &documents, &stop, &mut *transport, &mut monitor)?
     };
     match results {
-        Some(results) => results.write(&config.training, vocabulary.as_ref(), output),
+        Some(results) => results.write(&config.training, vocabulary.as_ref(), output, None),
         None => Ok(()),
     }
 }

@@ -37,7 +37,7 @@ impl<'a> Progress<'a> {
     }
 
     /// Prints an epoch, if it is evaluated or the last.
-    pub fn report(&mut self, report: &Report) {
+    pub fn report(&mut self, report: &Report, perplexity: Option<f64>) {
         let seconds = self.begun.elapsed().as_secs_f64();
         self.begun = Instant::now();
         // Also on the first attempt, if it continues from the checkpoint of an earlier run.
@@ -54,13 +54,16 @@ impl<'a> Progress<'a> {
             let joint = report.log_joint.map_or(String::new(), |joint| {
                 format!("log joint per token {:.4}, ", joint / self.tokens)
             });
+            let held_out = perplexity.map_or(String::new(), |perplexity| {
+                format!("held-out perplexity {perplexity:.1}, ")
+            });
             let full = report.non_zeros.map_or(String::new(), |NonZeros { words, documents }| {
                 let [words, documents] = [words, documents].map(|number| number as f64 * 1e-6);
                 format!("; {words:.2} M non-zeros of words, {documents:.2} M of documents")
             });
             let of_workers = 100.0 / (self.workers * seconds.max(1e-9));
             self.program.note(&format!(
-                "epoch {}: {joint}{:.2} MB moved, {:.2} M tokens/s; workers waited {:.0} % for servers, {:.0} % for \
+                "epoch {}: {joint}{held_out}{:.2} MB moved, {:.2} M tokens/s; workers waited {:.0} % for servers, {:.0} % for \
                  each other{full}",
                 report.epoch,
                 report.bytes.total() as f64 * 1e-6,

@@ -9,6 +9,7 @@ use lda_examples::output::Output;
 use lda_examples::table;
 
 use crate::commands::cluster::error::ClusterError;
+use crate::commands::cluster::held_out::HeldOutDocuments;
 use crate::commands::cluster::training::Training;
 
 /// Results that the master holds at the end.
@@ -39,6 +40,7 @@ impl Results {
         training: &Training,
         vocabulary: Option<&Vocabulary>,
         model_to: Option<Output>,
+        held_out: Option<&HeldOutDocuments>,
     ) -> Result<(), ClusterError> {
         if let Some((output, counts)) = model_to.zip(self.counts.as_ref()) {
             let Priors { alpha, beta } = self.priors.clone();
@@ -46,8 +48,22 @@ impl Results {
                 TopicModel::from_counts(counts, alpha, beta).with_vocabulary(vocabulary.cloned());
             output.fill(|out| model.write_to(out))?;
         }
-        let Some(Topics { totals, words, .. }) = &self.topics else { return Ok(()) };
-        table::print(|out| table::write(out, totals, vocabulary, words, training.show_topics))
-            .map_err(ClusterError::Print)
+        let found = held_out.zip(self.counts.as_ref());
+        let found =
+            found.map(|(held_out, counts)| held_out.of(counts, &self.priors)).transpose()?;
+        table::print(|out| {
+            if let Some(Topics { totals, words, .. }) = &self.topics {
+                table::write(out, totals, vocabulary, words, training.show_topics)?;
+            }
+            let Some(found) = found else { return Ok(()) };
+            let (perplexity, tokens, documents) =
+                (found.perplexity(), found.tokens, found.documents);
+            writeln!(
+                out,
+                "held-out perplexity {perplexity:.2} (document completion: {tokens} tokens of {documents} \
+                 documents)"
+            )
+        })
+        .map_err(ClusterError::Print)
     }
 }

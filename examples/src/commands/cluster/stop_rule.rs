@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use lda_core::train::LevelOff;
+use lda_core::train::{HeldOut, LevelOff};
 use lda_dist::cluster::{EpochTime, Report};
 
 use crate::commands::cluster::training::Training;
@@ -17,6 +17,9 @@ pub struct StopRule {
     asked: Option<Arc<AtomicBool>>,
     /// Log joint of the evaluated epochs.
     evaluations: Vec<f64>,
+    /// Rule of held-out perplexity.
+    held_out: Option<HeldOut>,
+    perplexities: Vec<f64>,
     is_due: bool,
 }
 
@@ -28,8 +31,17 @@ impl StopRule {
         Self { seconds: training.seconds, level_off, asked, ..Self::default() }
     }
 
-    /// Takes the report of an epoch.
-    pub fn report(&mut self, report: &Report, time: EpochTime) {
+    /// Ends the run by the perplexity of held-out documents, too.
+    pub fn held_out(mut self, held_out: Option<HeldOut>) -> Self {
+        self.held_out = held_out;
+        self
+    }
+
+    /// Takes the report of an epoch, and its held-out perplexity.
+    pub fn report(&mut self, report: &Report, time: EpochTime, perplexity: Option<f64>) {
+        self.perplexities.extend(perplexity);
+        self.is_due |= perplexity.is_some()
+            && self.held_out.as_ref().is_some_and(|rule| rule.is_over(&self.perplexities));
         self.evaluations.extend(report.log_joint);
         self.is_due |= self.seconds.is_some_and(|seconds| time.total >= seconds);
         self.is_due |= report.log_joint.is_some()
@@ -44,6 +56,8 @@ impl StopRule {
 
 #[cfg(test)]
 mod tests {
+    use lda_core::Corpus;
+
     use super::*;
 
     /// A rule, after an epoch of one second for each log joint.
@@ -53,7 +67,7 @@ mod tests {
             assert!(!rule.is_due(), "before epoch {epoch}");
             let mut report = Report::default();
             (report.epoch, report.log_joint) = (epoch, Some(log_joint));
-            rule.report(&report, EpochTime { total: epoch.into(), epoch: 1.0 });
+            rule.report(&report, EpochTime { total: epoch.into(), epoch: 1.0 }, None);
         }
         rule
     }
@@ -70,6 +84,23 @@ mod tests {
         assert!(
             after(&level_off, &[-100.0, -90.0, -80.0, -80.0, -80.0, -80.0, -80.0, -80.0]).is_due()
         );
+    }
+
+    #[test]
+    fn a_run_ends_if_the_perplexity_does_not_fall() {
+        let documents = Corpus::from_tokens([vec![0, 1]]).unwrap();
+        let rule = HeldOut::new(documents).patience(2);
+        let mut rule = StopRule::new(&Training::default(), None).held_out(Some(rule));
+        for (perplexity, is_due) in [
+            (Some(9.0), false),
+            (None, false),
+            (Some(8.0), false),
+            (Some(8.0), false),
+            (Some(8.1), true),
+        ] {
+            rule.report(&Report::default(), EpochTime { total: 1.0, epoch: 1.0 }, perplexity);
+            assert_eq!(rule.is_due(), is_due, "{perplexity:?}");
+        }
     }
 
     #[test]

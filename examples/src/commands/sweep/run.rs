@@ -22,7 +22,7 @@ use crate::commands::sweep::args::Args;
 use crate::commands::sweep::directory::Directory;
 use crate::commands::sweep::error::SweepError;
 use crate::commands::sweep::{page, results};
-use crate::commands::train::held_out;
+use lda_examples::held_out;
 
 /// Reads the documents, trains what is left, and writes the results.
 ///

@@ -12,7 +12,6 @@
 mod args;
 mod diagnostics;
 mod error;
-pub mod held_out;
 mod init;
 mod input;
 mod interrupt;

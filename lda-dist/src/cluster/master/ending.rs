@@ -1,10 +1,12 @@
 //! End of a run: the rows of the model are collected, and all nodes are released.
 
+use std::sync::Arc;
+
 use lda_transport::NodeId;
 use lda_transport::rpc::{RequestId, RequestKind};
 
 use super::rounds::Rounds;
-use super::{Master, RequestPurpose, Step, unexpected};
+use super::{EndedEpoch, Master, RequestPurpose, Step, unexpected};
 use crate::cluster::collected_counts::CollectedCounts;
 use crate::cluster::control::Control;
 use crate::cluster::{Failed, MASTER, Port};
@@ -13,26 +15,70 @@ use crate::wire::RowCode;
 impl Master {
     /// Ends the run after its last round; first collects the rows, if the run keeps a model.
     pub(super) fn end_run(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
-        if !self.setup.collect_model {
+        // They may have been collected for the report of this epoch.
+        if !self.setup.collect_model || self.model.is_some() {
             self.finish(port);
             return Ok(());
         }
+        self.collect(port)
+    }
+
+    /// Collects all rows.
+    fn collect(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
         let (topics, words) = (self.setup.spec.topics(), self.setup.spec.words());
-        self.rounds.collected = Some(CollectedCounts::new(topics as usize, words as usize));
+        self.rounds.collecting = Some(CollectedCounts::new(topics as usize, words as usize));
         self.request_slice(0, port)
     }
 
-    /// Requests the rows of a slice, or ends the run after the last one. The rows must sum to C_k.
+    /// Reports the epoch that has ended, after all rows are collected if the report has them. Then the run
+    /// goes on.
+    pub(super) fn report_epoch(
+        &mut self,
+        ended: EndedEpoch,
+        port: &mut dyn Port,
+    ) -> Result<(), Failed> {
+        if self.setup.collect_evaluated && self.setup.evaluates(ended.report.epoch) {
+            self.ended = Some(ended);
+            return self.collect(port);
+        }
+        self.go_on_after(ended, port)
+    }
+
+    /// All rows are collected: for a report, or for the model at the end of the run.
+    fn note_collected(
+        &mut self,
+        counts: CollectedCounts,
+        port: &mut dyn Port,
+    ) -> Result<(), Failed> {
+        let counts = Arc::new(counts);
+        let Some(mut ended) = self.ended.take() else {
+            self.model = Some(counts);
+            self.finish(port);
+            return Ok(());
+        };
+        if ended.report.epoch >= self.last_epoch() && self.setup.collect_model {
+            self.model = Some(Arc::clone(&counts));
+        }
+        ended.report.counts = Some(counts);
+        self.go_on_after(ended, port)
+    }
+
+    fn go_on_after(&mut self, ended: EndedEpoch, port: &mut dyn Port) -> Result<(), Failed> {
+        let EndedEpoch { report, found, delta } = ended;
+        self.fruitless = 0;
+        self.roster.note_reported(report.epoch);
+        self.reports.push_back(report);
+        self.go_on(&found, delta, port)
+    }
+
+    /// Requests the rows of a slice; after the last one all are collected. The rows must sum to C_k.
     pub(super) fn request_slice(&mut self, slice: u16, port: &mut dyn Port) -> Result<(), Failed> {
         let Some(placement) = &self.placement else { return Ok(()) };
         if usize::from(slice) == placement.num_slices() {
-            let Rounds { collected, totals, .. } = &self.rounds;
-            if !collected.as_ref().is_some_and(|collected| collected.add_up_to(totals)) {
-                let what = "rows that do not add up to the totals".to_owned();
-                return Err(unexpected(MASTER, what));
-            }
-            self.finish(port);
-            return Ok(());
+            let Rounds { collecting, totals, .. } = &mut self.rounds;
+            let collected = collecting.take().filter(|counts| counts.add_up_to(totals));
+            let what = || unexpected(MASTER, "rows that do not add up to the totals".to_owned());
+            return self.note_collected(collected.ok_or_else(what)?, port);
         }
         self.step = Step::Collecting(slice);
         let server = self.setup.server(placement.server(slice.into()));
@@ -49,7 +95,7 @@ impl Master {
         request: RequestId,
     ) -> Result<(), Failed> {
         let malformed = |what: String| unexpected(request.peer, format!("rows: {what}"));
-        let (Some(placement), Some(collected)) = (&self.placement, &mut self.rounds.collected)
+        let (Some(placement), Some(collected)) = (&self.placement, &mut self.rounds.collecting)
         else {
             return Ok(());
         };

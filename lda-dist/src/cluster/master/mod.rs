@@ -27,6 +27,7 @@ use super::{
     CheckpointError, Failed, MASTER, Phase, Port, Report, Setup, SnapshotWriter, Topics, outcome,
     reject,
 };
+use crate::aggregate::Aggregates;
 use crate::placement::Placement;
 use crate::plan::place;
 use crate::priors::Priors;
@@ -81,6 +82,16 @@ enum Step {
     Finished,
 }
 
+/// An epoch that has ended at all servers, and is not reported yet.
+#[derive(Debug)]
+struct EndedEpoch {
+    report: Report,
+    /// Aggregates that servers have found.
+    found: Arc<Aggregates>,
+    /// Delta of C_k in the last round.
+    delta: Vec<(u32, i32)>,
+}
+
 /// Counts and priors that a worker reports after a round.
 #[derive(Debug)]
 struct RoundCounts {
@@ -108,6 +119,10 @@ pub struct Master {
     learnt: Option<Priors>,
     reports: VecDeque<Report>,
     topics: Option<Topics>,
+    /// The epoch whose report waits for all rows.
+    ended: Option<EndedEpoch>,
+    /// All rows after the last epoch.
+    model: Option<Arc<CollectedCounts>>,
     placement: Option<Placement>,
     /// The epoch after which the run ends, if it ends [early](Self::end_early).
     ends_after: Option<u32>,
@@ -131,6 +146,8 @@ impl Master {
             learnt: None,
             reports: VecDeque::new(),
             topics: None,
+            ended: None,
+            model: None,
             placement: None,
             ends_after: None,
             stopped: None,
@@ -220,7 +237,7 @@ impl Master {
     /// C_w and C_k after the last round, if the run [collects](Setup::collect_model) them, for a
     /// [`TopicModel`](lda_core::model::TopicModel).
     pub fn counts(&self) -> Option<&CollectedCounts> {
-        self.rounds.collected.as_ref().filter(|_| self.is_finished())
+        self.model.as_deref().filter(|_| self.is_finished())
     }
 
     /// Ends the run after the epoch that is being sampled, or after the next one if this epoch's last
@@ -496,6 +513,7 @@ impl Master {
         let joining = Round::joining(epoch, self.attempt);
         self.rounds = Rounds::new(joining, spec.topics());
         self.priors = EpochPriors::new(spec.clone());
+        (self.ended, self.model) = (None, None);
         self.checkpoint.start_attempt();
         self.clear_requests(port);
         self.step = Step::Starting(self.setup.options.servers);
@@ -577,30 +595,43 @@ impl Master {
         let delta = self.rounds.apply_delta(&self.setup, self.last_epoch())?;
         let spec = &self.priors.spec;
         let ended = self.rounds.oldest;
-        let Round { epoch, number, attempt } = ended;
-        let (joining, last) = (number == JOINING, ended.is_last(self.setup.options.rounds));
+        let (epoch, joining) = (ended.epoch, ended.number == JOINING);
+        let last = ended.is_last(self.setup.options.rounds);
         let all = RowCode::new(spec.topics()).size(&delta) as u64;
         let num_others = u64::from(self.num_others());
         let Rounds { epoch_stats, totals, .. } = &mut self.rounds;
         epoch_stats.bytes.totals += all * num_others;
         let found = epoch_stats.take_found();
         self.checkpoint.record();
-        if last && !joining {
-            self.fruitless = 0;
-            self.roster.note_reported(epoch);
-            let (found, kept) = (Arc::clone(&found), self.checkpoint.latest().epoch);
-            self.reports.push_back(epoch_stats.report(found, ended, kept, spec, totals));
+        if !last {
+            return self.go_on(&found, delta, port);
         }
-        if last {
-            let topics = EpochStats::topics(&found, epoch, spec, totals);
-            self.topics = topics.or(self.topics.take());
-            *epoch_stats = EpochStats::default();
+        let kept = self.checkpoint.latest().epoch;
+        let report = epoch_stats.report(Arc::clone(&found), ended, kept, spec, totals);
+        let topics = EpochStats::topics(&found, epoch, spec, totals);
+        self.topics = topics.or(self.topics.take());
+        *epoch_stats = EpochStats::default();
+        if joining {
+            return self.go_on(&found, delta, port);
         }
+        self.report_epoch(EndedEpoch { report, found, delta }, port)
+    }
+
+    /// Starts the next round after one has ended and is reported, or ends the run.
+    fn go_on(
+        &mut self,
+        found: &Aggregates,
+        delta: Vec<(u32, i32)>,
+        port: &mut dyn Port,
+    ) -> Result<(), Failed> {
+        let ended = self.rounds.oldest;
+        let Round { epoch, number, attempt } = ended;
+        let (joining, last) = (number == JOINING, ended.is_last(self.setup.options.rounds));
         if last && epoch >= self.last_epoch() {
             return self.end_run(port);
         }
         if last {
-            let learnt = self.priors.learn(epoch, &found, &self.rounds.totals);
+            let learnt = self.priors.learn(epoch, found, &self.rounds.totals);
             learnt.map_err(|what| unexpected(MASTER, what))?;
         }
         // Nodes that have to stop wait for the end of the epoch, and no other epoch starts.

@@ -40,8 +40,8 @@ pub(super) struct Rounds {
     ahead: Vec<i64>,
     /// Statistics of the current epoch.
     pub epoch_stats: EpochStats,
-    /// Rows that are collected after the last round.
-    pub collected: Option<CollectedCounts>,
+    /// Rows that the master is collecting.
+    pub collecting: Option<CollectedCounts>,
 }
 
 impl Rounds {
@@ -58,7 +58,7 @@ impl Rounds {
             by_workers: BTreeMap::new(),
             ahead: vec![0; topics as usize],
             epoch_stats: EpochStats::default(),
-            collected: None,
+            collecting: None,
         }
     }
 
