@@ -67,7 +67,7 @@ impl Storage for Checked {
 #[test]
 fn a_recorded_epoch_is_whole_however_slowly_some_workers_write() {
     let corpus = corpus();
-    let setup = spec(&corpus, 2).epochs(60).evaluate_every(0).checkpoint_every(1);
+    let setup = spec(&corpus, 2).epochs(300).evaluate_every(0).checkpoint_every(1);
     let stored = InMemory::new(corpus, 4).unwrap();
     let slowness = Duration::from_millis(20);
     let checked = Arc::new(Checked { run: setup.run(), slowness, ..Checked::default() });
