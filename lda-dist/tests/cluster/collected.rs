@@ -85,3 +85,30 @@ fn rows_are_not_collected_while_rounds_overlap() {
     assert_eq!(setup.check(), Err(ConfigError::CollectedStaleness { staleness: 1 }));
     assert_eq!(setup.evaluate_every(0).check(), Ok(()));
 }
+
+/// The model is that of the last epoch, also if this is not evaluated.
+#[test]
+fn a_run_that_ends_early_has_the_rows_of_its_end() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    let setup = recovering(&corpus, 3).evaluate_every(4).collect_evaluated(true);
+    let mut world = world(&setup, &stored, Network::default(), 5);
+    let reports = run_until(&mut world, 5);
+    assert!(reports.iter().any(|report| report.counts.is_some()));
+    world.with(MASTER, |node, _| {
+        if let Role::Master(master) = node {
+            master.end_early();
+        }
+    });
+    run(&mut world);
+    let end = world.with(MASTER, |node, _| match node {
+        Role::Master(master) => {
+            let last = std::iter::from_fn(|| master.report()).last().unwrap();
+            (last.epoch, last.counts.is_some(), rows(master.counts().unwrap()))
+        }
+        _ => (0, true, Rows::new()),
+    });
+    let (epoch, is_evaluated, found) = end.unwrap();
+    assert!((6..8).contains(&epoch) && !is_evaluated);
+    assert_eq!(found, after_epochs(&corpus, &setup)[&epoch].0);
+}
