@@ -25,8 +25,8 @@
 //!
 //! Beside them are the options of the run, so that a change of them is reported.
 //!
-//! Numbers are little-endian. Snapshots have priors if these [change](crate::priors) during the run: those
-//! of the epoch. A run can continue with other partitions, rounds, servers and
+//! Numbers are little-endian. If priors [change](crate::priors) during the run, each snapshot contains the
+//! priors of its epoch. A run can continue with other partitions, rounds, servers and
 //! workers; with another number of rounds its result differs. It falls back to the earlier of the two
 //! epochs if a snapshot of the later one is missing or damaged.
 

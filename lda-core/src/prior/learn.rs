@@ -161,7 +161,7 @@ impl CountHistograms {
     }
 
     /// α of all topics after `steps` iterations from `alpha`, from the histogram of all documents' counts
-    /// of K `topics`.
+    /// for K topics.
     pub fn symmetric_alpha(&mut self, topics: usize, alpha: f64, steps: u32) -> f64 {
         self.symmetric(topics as f64, alpha, steps)
     }

@@ -87,7 +87,7 @@ pub struct AggregateRequest {
     pub evaluation: bool,
     /// Number of [`TopWords`] per topic; 0 for none.
     pub top_words: u32,
-    /// Whether to compute the [`WordHistogram`], from which β is learnt.
+    /// True to compute the [`WordHistogram`], from which β is learnt.
     pub word_histogram: bool,
 }
 

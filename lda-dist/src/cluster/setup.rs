@@ -74,7 +74,7 @@ pub struct Setup {
     /// Whether the master [collects](super::Master::counts) all rows after the last epoch; default
     /// false.
     pub collect_model: bool,
-    /// Whether the master collects all rows in every evaluated epoch, for the
+    /// True if the master collects all rows in every evaluated epoch, for the
     /// [`Report`](super::Report::counts): to compute held-out perplexity, for example. All rows travel to the
     /// master each time, and nodes wait until it has them. Needs a staleness of 0. Only the master's value
     /// matters; default false.

@@ -32,7 +32,7 @@ pub(super) trait Pass<T>: Send + Sync {
 /// Order and passes of a sampler.
 pub(super) struct Kind<T> {
     pub order: Order,
-    /// Whether draws by word depend on the order of the words' lists. F+LDA and the exact sampler copy a
+    /// True if draws by word depend on the order of the words' lists. F+LDA and the exact sampler copy a
     /// word's list into an array first.
     pub depends_on_order: bool,
     by_word: Option<Box<dyn Pass<T>>>,

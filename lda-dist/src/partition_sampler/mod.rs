@@ -416,19 +416,13 @@ impl<T: TopicIndex> PartitionSampler<T> {
 
     /// Samples the tokens in the chosen order: by word first, then by document. `again` is the pass.
     fn sample_in_chosen_order(&mut self, again: u8, ends: &[u32], cx: &mut SampleContext<'_, T>) {
-        let Self { by_word, by_document, tokens, .. } = self;
+        let Self { by_word, by_document, tokens, words, totals, kind, .. } = self;
         let is_whole = ends.len() == 1 && by_document.chosen().is_none();
         if is_whole && tokens.each_word_has_some() {
             // PERF: the tokens are in this order already, so they need no copies.
             let Tokens { visits, documents, after, .. } = tokens;
             let run = TokenRun { visits, documents, topics: after };
-            sample_by_word(
-                run,
-                (again, self.kind.by_word()),
-                &mut self.words,
-                &mut self.totals,
-                cx,
-            );
+            sample_by_word(run, (again, kind.by_word()), words, totals, cx);
             return;
         }
         by_word.cut(tokens, ends, by_document.chosen());
@@ -436,16 +430,9 @@ impl<T: TopicIndex> PartitionSampler<T> {
             by_word.gather(tokens);
             let Segments { visits, documents, topics, .. } = by_word;
             let run = TokenRun { visits, documents, topics };
-            sample_by_word(
-                run,
-                (again, self.kind.by_word()),
-                &mut self.words,
-                &mut self.totals,
-                cx,
-            );
+            sample_by_word(run, (again, kind.by_word()), words, totals, cx);
             by_word.scatter(tokens);
         }
-        let Self { by_document, tokens, words, totals, kind, .. } = self;
         if by_document.chosen().is_some() {
             by_document.sample((again, kind.by_document()), tokens, words, totals, cx);
         }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use lda_core::train::{Learn, LearnAlpha};
+use lda_dist::cluster::SavedCounts;
 use lda_dist::storage::Memory;
 
 use super::recovery::{Tally, check, run_until, spec as recovering, world as world_with_storage};
@@ -98,5 +99,9 @@ fn a_lost_worker_has_the_priors_of_the_checkpoint() {
         reports.append(&mut found.reports);
         found.reports = reports;
         check(&found, &expected(&corpus, &setup(1)), &format!("{updates:?}"));
+        // The model of the last checkpoint has its priors, too.
+        let saved = SavedCounts::read(&setup(2), &stored, &*storage).unwrap();
+        assert_eq!(saved.epoch, 6);
+        assert_eq!(Some(saved.priors), expected(&corpus, &setup(1).epochs(6)).priors);
     }
 }

@@ -25,7 +25,7 @@ impl EpochPriors {
     }
 
     /// Takes a worker's report of a round: its priors if that is the joining and priors change, and histograms
-    /// of its documents if α is learnt after it. `is_last` says whether the round is the last of its epoch.
+    /// of its documents if α is learnt after it. `is_last` is true for the last round of an epoch.
     ///
     /// # Errors
     /// The reason why a worker cannot have sent it.
@@ -84,14 +84,18 @@ impl EpochPriors {
         Ok(())
     }
 
-    /// Starts an epoch with these C_k. Returns the priors to send to all nodes, if they are learnt.
-    pub fn begin_epoch(&mut self, totals: &[i64]) -> Option<Priors> {
-        let learnt = self.spec.updates().learn.map(|_| self.spec.priors());
+    /// Starts an epoch with these C_k.
+    pub fn begin_epoch(&mut self, totals: &[i64]) {
         let totals: Vec<u32> = totals.iter().map(|&total| total as u32).collect();
         if let Some(spec) = self.spec.by_size(&totals) {
             self.spec = spec;
         }
-        learnt
+    }
+
+    /// Priors of the epoch to send to all nodes, if they are learnt. Where α follows topic sizes, nodes compute
+    /// it again.
+    pub fn learnt(&self) -> Option<Priors> {
+        self.spec.updates().learn.map(|_| self.spec.priors())
     }
 }
 

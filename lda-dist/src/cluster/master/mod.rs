@@ -115,8 +115,6 @@ pub struct Master {
     fruitless: u32,
     rounds: Rounds,
     priors: EpochPriors,
-    /// Priors of the epoch that has started last, if they are learnt.
-    learnt: Option<Priors>,
     reports: VecDeque<Report>,
     topics: Option<Topics>,
     /// The epoch whose report waits for all rows.
@@ -143,7 +141,6 @@ impl Master {
             fruitless: 0,
             rounds: Rounds::new(Round::joining(0, 0), setup.spec.topics()),
             priors: EpochPriors::new(setup.spec.clone()),
-            learnt: None,
             reports: VecDeque::new(),
             topics: None,
             ended: None,
@@ -661,7 +658,7 @@ impl Master {
         };
         self.step = Step::Beginning(self.setup.options.servers);
         if round.number == 0 {
-            self.learnt = self.priors.begin_epoch(&self.rounds.totals);
+            self.priors.begin_epoch(&self.rounds.totals);
         }
         let begin = self.begin_message(round, delta);
         self.send_servers(&begin, RequestKind::Push, RequestPurpose::Begin, port);
@@ -691,7 +688,7 @@ impl Master {
         let write = is_due && self.checkpoint.may_write();
         let needed = self.checkpoint.latest().first_needed();
         let push = self.rounds.needs_all_rows(round, &self.setup, self.last_epoch());
-        let priors = self.learnt.clone().filter(|_| round.number == 0);
+        let priors = self.priors.learnt().filter(|_| round.number == 0);
         Control::Begin { round, needed, write, push, delta, priors }
     }
 
