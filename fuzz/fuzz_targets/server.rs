@@ -8,6 +8,7 @@ use lda_dist::placement::Slice;
 use lda_dist::request::{self, Kind, RequestHeader};
 use lda_dist::server::{RequestError, Server};
 use lda_dist::spec::{JOINING, ModelSpec, Round};
+use lda_dist::sync::SyncMode;
 use lda_dist::wire::RowCode;
 
 const TOPICS: u32 = 12;
@@ -40,7 +41,7 @@ libfuzzer_sys::fuzz_target!(|input: (bool, bool, Vec<Step<'_>>)| {
     let (overlap, is_whole, steps) = input;
     let spec = ModelSpec::new(TOPICS, WORDS, 0.1.into(), 0.1, 1).expect("a job");
     let cut = Options { max_pushed_len: LONGEST, rounds: ROUNDS, ..Options::default() };
-    let options = Options { staleness: overlap.into(), ..cut };
+    let options = Options { sync: SyncMode::rounds(overlap.into()), ..cut };
     let topics = if is_whole { 0..TOPICS } else { 3..9 };
     let here = topics.end - topics.start;
     let slice = Slice { number: 2, words: (0..WORDS).collect(), topics };

@@ -64,11 +64,12 @@ pub struct Options {
     /// Rounds per epoch, at most the number of partitions. With at least as many rounds as shards
     /// no two shards sample a word in the same round. Default: 1.
     pub rounds: u16,
-    /// Staleness in rounds, below `rounds`: a worker may start a round once the round
-    /// `1 + staleness` before it has ended, that is, once the servers have added the deltas of all
-    /// workers; it reads the counts of that moment. 0 is bulk-synchronous. Unless there are `(1 + staleness) * shards` rounds, two shards may
-    /// sample a word at the same time. Default: 0.
-    pub staleness: u16,
+    /// Synchronisation of rounds, with a staleness below `rounds`: a worker may start a round once the
+    /// round `1 + staleness` before it has ended, that is, once the servers have added the deltas of
+    /// all workers; it reads the counts of that moment, or with [`SyncMode::Bounded`] newer ones.
+    /// Unless there are `(1 + staleness) * shards` rounds, two shards may sample a word at the same
+    /// time. Default: bulk-synchronous.
+    pub sync: SyncMode,
     /// Servers. Default: 1.
     pub servers: u32,
     /// Assignment of words to servers. Default: [`Partitioner::Balanced`].
@@ -101,7 +102,7 @@ impl Default for Options {
             partitions: 1,
             ranges: 0,
             rounds: 1,
-            staleness: 0,
+            sync: SyncMode::default(),
             servers: 1,
             partitioner: Partitioner::Balanced,
             routing: Routing::Cheapest,
@@ -170,24 +171,20 @@ impl Options {
         Ok(Self { sampler, hybrid, ..self })
     }
 
-    /// Synchronisation mode of the rounds.
-    pub fn sync(&self) -> SyncMode {
-        SyncMode::Rounds { staleness: self.staleness }
-    }
-
     /// Checks everything that does not depend on the documents.
     ///
     /// # Errors
     /// [`ConfigError::Sampler`], [`ConfigError::Exclusion`], [`ConfigError::Steps`],
     /// [`ConfigError::Passes`], [`ConfigError::Staleness`].
     pub fn check(&self) -> Result<(), ConfigError> {
-        let Self { staleness, rounds, sampler, hybrid, passes, .. } = *self;
+        let Self { sync, rounds, sampler, hybrid, passes, .. } = *self;
         if sampler.kind().is_none_or(|kind| !SAMPLERS.contains(&kind)) {
             return Err(ConfigError::Sampler { found: sampler.kind() });
         }
         if sampler.exclude_from().is_some() {
             return Err(ConfigError::Exclusion);
         }
+        let staleness = sync.staleness();
         if staleness > 0 && staleness >= rounds {
             return Err(ConfigError::Staleness { staleness, rounds });
         }

@@ -96,8 +96,8 @@ pub(crate) fn group(
 /// another: all rows are pulled, and whenever a shard samples a partition, the changes of all others that
 /// sampled it before are in the rows.
 pub(crate) fn rows_may_stay(options: &Options) -> bool {
-    let Options { shards, rounds, staleness, routing, hybrid, .. } = *options;
-    let apart = u32::from(shards) * (u32::from(staleness) + 1);
+    let Options { shards, rounds, sync, routing, hybrid, .. } = *options;
+    let apart = u32::from(shards) * (u32::from(sync.staleness()) + 1);
     // Rows of long documents' words are needed without their tokens.
     let no_long = hybrid.short_length == u32::MAX;
     routing == Routing::Pull && no_long && u32::from(rounds) >= apart
@@ -143,12 +143,14 @@ mod tests {
 
     use super::*;
     use crate::config::Hybrid;
+    use crate::sync::SyncMode;
 
     #[test]
     fn shards_take_turns() {
         for (shards, rounds, staleness) in [(1, 1, 0), (1, 3, 0), (3, 3, 0), (4, 11, 1), (5, 15, 2)]
         {
-            let cut = Options { shards, rounds, staleness, partitions: 16, ..Options::default() };
+            let sync = SyncMode::rounds(staleness);
+            let cut = Options { shards, rounds, sync, partitions: 16, ..Options::default() };
             let options = Options { routing: Routing::Pull, ..cut };
             assert!(rows_may_stay(&options));
             let placement = Placement::new(Partitioner::Range, &[1; 16], 16, 1).unwrap();
@@ -181,7 +183,7 @@ mod tests {
         for (what, options) in [
             ("tokens are pushed", Options { routing: Routing::Cheapest, ..pull }),
             ("two shards at the same time", Options { rounds: 2, ..pull }),
-            ("open rounds", Options { staleness: 1, rounds: 5, ..pull }),
+            ("open rounds", Options { sync: SyncMode::rounds(1), rounds: 5, ..pull }),
             ("long documents", Options { hybrid: Hybrid { short_length: 9, mh_steps: 1 }, ..pull }),
         ] {
             assert!(!rows_may_stay(&options), "{what}");

@@ -65,8 +65,13 @@ impl RoundDeltas {
         *last = self.lists.len() as u32;
     }
 
+    /// Returns whether a word has a delta.
+    pub fn has(&self, word: u32) -> bool {
+        self.last[word as usize] != 0
+    }
+
     /// Writes a word's delta to `delta`: topics ascending, each once, without zeros.
-    fn read(&self, word: u32, delta: &mut Vec<(u32, i64)>) {
+    pub fn read(&self, word: u32, delta: &mut Vec<(u32, i64)>) {
         delta.clear();
         let mut next = self.last[word as usize];
         while let Some(at) = next.checked_sub(1) {

@@ -8,7 +8,8 @@
 //!
 //! With overlapping rounds, pushes alternate between several versions, and each version has a cache
 //! of its own: with 300 shards, two rounds and staleness 1, K = 8,000 on reddit, an epoch took 9.7
-//! s, and with a cache of the newest version alone 12.3 s.
+//! s, and with a cache of the newest version alone 12.3 s. Requests that read the newest rows share one
+//! cache, from which a word is dropped whenever its row changes.
 //!
 //! Memory: for each version rows of counts of all words ([`Rows`]: 2 to 4 bytes per count with
 //! 16-bit topics), of which unused ones are never touched, and a byte per word. Rows beyond
@@ -16,7 +17,7 @@
 
 use lda_core::counts::{Density, Rows, TopicIndex};
 
-use crate::row_store::RowStore;
+use crate::row_store::{ReadAt, RowBuffers, RowStore, RowStoreError};
 
 /// Largest number of bytes of all cached rows, except those of one partition and version.
 pub(crate) const ROW_CACHE_BYTES: usize = 64 << 20;
@@ -25,12 +26,12 @@ pub(crate) const ROW_CACHE_BYTES: usize = 64 << 20;
 #[derive(Debug)]
 pub(crate) struct RowCache<T> {
     versions: Vec<Version<T>>,
-    row: Vec<(u32, u32)>,
+    buffers: RowBuffers,
 }
 
 #[derive(Debug)]
 struct Version<T> {
-    number: u64,
+    at: ReadAt,
     rows: Rows<T>,
     /// Whether the row of each word is decoded.
     is_read: Vec<bool>,
@@ -38,7 +39,7 @@ struct Version<T> {
 
 impl<T> Default for RowCache<T> {
     fn default() -> Self {
-        Self { versions: Vec::new(), row: Vec::new() }
+        Self { versions: Vec::new(), buffers: RowBuffers::default() }
     }
 }
 
@@ -51,16 +52,16 @@ impl<T: TopicIndex> RowCache<T> {
         &mut self,
         topics: u32,
         tokens: &[u64],
-        number: u64,
+        at: ReadAt,
         oldest: u64,
         left: usize,
     ) -> Option<usize> {
-        if let Some(place) = self.versions.iter().position(|it| it.number == number) {
+        if let Some(place) = self.versions.iter().position(|it| it.at == at) {
             return Some(place);
         }
-        if let Some(place) = self.versions.iter().position(|it| it.number < oldest) {
+        if let Some(place) = self.versions.iter().position(|it| it.at.is_before(oldest)) {
             let version = &mut self.versions[place];
-            version.number = number;
+            version.at = at;
             version.is_read.fill(false);
             return Some(place);
         }
@@ -71,33 +72,50 @@ impl<T: TopicIndex> RowCache<T> {
             return None;
         }
         let rows = Rows::new(topics, each(), Density::Auto).ok()?;
-        self.versions.push(Version { number, rows, is_read: vec![false; tokens.len()] });
+        self.versions.push(Version { at, rows, is_read: vec![false; tokens.len()] });
         Some(self.versions.len() - 1)
     }
 
     /// Returns the rows of the version at a place, after decoding that of the word.
     ///
+    /// # Errors
+    /// See [`RowStore::decode_at`].
+    ///
     /// # Panics
     /// If there is no such word or place, or if the store has forgotten the version.
-    pub fn rows(&mut self, place: usize, store: &RowStore, word: u32) -> &Rows<T> {
-        let Version { number, rows, is_read } = &mut self.versions[place];
-        if !std::mem::replace(&mut is_read[word as usize], true) {
-            store.read(*number, word, &mut self.row);
-            rows.write(word as usize, self.row.iter().copied());
+    pub fn rows(
+        &mut self,
+        place: usize,
+        store: &RowStore,
+        word: u32,
+    ) -> Result<&Rows<T>, RowStoreError> {
+        let Version { at, rows, is_read } = &mut self.versions[place];
+        let is_read = &mut is_read[word as usize];
+        if !*is_read {
+            let row = store.decode_at(*at, word, &mut self.buffers)?;
+            rows.write(word as usize, row.iter().copied());
+            *is_read = true;
         }
-        rows
+        Ok(rows)
+    }
+
+    /// Notes that open rounds have changed a word's row, so the newest row must be decoded again.
+    pub fn note_changed(&mut self, word: u32) {
+        let newest = self.versions.iter_mut().filter(|version| version.at == ReadAt::Newest);
+        newest.for_each(|version| version.is_read[word as usize] = false);
     }
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
         let of = |it: &Version<T>| it.rows.memory() as usize + it.is_read.capacity();
-        self.versions.iter().map(of).sum::<usize>() + 8 * self.row.capacity()
+        self.versions.iter().map(of).sum::<usize>() + self.buffers.memory()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::row_store::ReadAt::Version;
     use crate::spec::Round;
 
     const TOKENS: [u64; 3] = [0, 7, 2];
@@ -119,7 +137,7 @@ mod tests {
 
     fn row(row_cache: &mut RowCache<u16>, place: usize, word: u32) -> [u32; 5] {
         let store = store();
-        let rows = row_cache.rows(place, &store, word);
+        let rows = row_cache.rows(place, &store, word).unwrap();
         [0, 1, 2, 3, 4].map(|topic| rows.get(word as usize, topic))
     }
 
@@ -127,7 +145,7 @@ mod tests {
     fn rows_are_those_of_the_version() {
         let mut row_cache = RowCache::<u16>::default();
         assert_eq!(row_cache.memory(), 0);
-        let first = row_cache.version(5, &TOKENS, 1, 1, 0).unwrap();
+        let first = row_cache.version(5, &TOKENS, Version(1), 1, 0).unwrap();
         for _ in 0..2 {
             assert_eq!(row(&mut row_cache, first, 1), [0, 0, 7, 0, 0]);
             assert_eq!(row(&mut row_cache, first, 0), [0; 5]);
@@ -136,7 +154,7 @@ mod tests {
         assert_eq!(*is_read, [true, true, false], "rows are decoded once, and on request");
         // Version 1 is no longer read.
         let memory = row_cache.memory();
-        let second = row_cache.version(5, &TOKENS, 2, 2, usize::MAX).unwrap();
+        let second = row_cache.version(5, &TOKENS, Version(2), 2, usize::MAX).unwrap();
         assert_eq!(row(&mut row_cache, second, 1), [0, 0, 0, 0, 7]);
         assert_eq!(row(&mut row_cache, second, 2), [2, 0, 0, 0, 0]);
         assert_eq!((row_cache.versions.len(), row_cache.memory()), (1, memory));
@@ -145,30 +163,53 @@ mod tests {
     #[test]
     fn versions_that_are_asked_for_have_rows_of_their_own() {
         let mut row_cache = RowCache::<u16>::default();
-        let first = row_cache.version(5, &TOKENS, 1, 1, 0).unwrap();
+        let first = row_cache.version(5, &TOKENS, Version(1), 1, 0).unwrap();
         assert_eq!(row(&mut row_cache, first, 1), [0, 0, 7, 0, 0]);
         // Without room for two versions, the second is not cached.
-        assert_eq!(row_cache.version(5, &TOKENS, 2, 1, 0), None);
-        let second = row_cache.version(5, &TOKENS, 2, 1, usize::MAX).unwrap();
+        assert_eq!(row_cache.version(5, &TOKENS, Version(2), 1, 0), None);
+        let second = row_cache.version(5, &TOKENS, Version(2), 1, usize::MAX).unwrap();
         assert_ne!(first, second);
         for _ in 0..2 {
-            let places = [1, 2].map(|it| row_cache.version(5, &TOKENS, it, 1, 0));
+            let places = [1, 2].map(|it| row_cache.version(5, &TOKENS, Version(it), 1, 0));
             assert_eq!(places, [Some(first), Some(second)]);
             assert_eq!(row(&mut row_cache, second, 1), [0, 0, 0, 0, 7]);
             assert_eq!(row(&mut row_cache, first, 1), [0, 0, 7, 0, 0]);
         }
-        assert_eq!(row_cache.version(5, &TOKENS, 3, 2, 0), Some(first));
+        assert_eq!(row_cache.version(5, &TOKENS, Version(3), 2, 0), Some(first));
         assert_eq!(row_cache.versions[first].is_read, [false; 3]);
-        assert_eq!(row_cache.version(5, &TOKENS, 2, 2, 0), Some(second));
+        assert_eq!(row_cache.version(5, &TOKENS, Version(2), 2, 0), Some(second));
+    }
+
+    #[test]
+    fn newest_rows_are_decoded_again_after_a_change() {
+        let (mut row_cache, mut store) = (RowCache::<u16>::default(), store());
+        let newest = row_cache.version(5, &TOKENS, ReadAt::Newest, 9, 0).unwrap();
+        let row = |row_cache: &mut RowCache<u16>, store: &RowStore| {
+            let rows = row_cache.rows(newest, store, 1).unwrap();
+            [0, 1, 2, 3, 4].map(|topic| rows.get(1, topic))
+        };
+        assert_eq!(row(&mut row_cache, &store), [0, 0, 0, 0, 7]);
+        store.add(round(3), 1, &[(0, 2), (4, -2)]).unwrap();
+        row_cache.note_changed(1);
+        assert_eq!(row(&mut row_cache, &store), [2, 0, 0, 0, 5]);
+        // The end of the round changes nothing, and no end makes the newest rows old.
+        store.end_round(round(3), &mut [0; 5]).unwrap();
+        assert_eq!(row_cache.version(5, &TOKENS, ReadAt::Newest, u64::MAX, 0), Some(newest));
+        assert_eq!(row(&mut row_cache, &store), [2, 0, 0, 0, 5]);
+        store.add(round(4), 1, &[(4, -6)]).unwrap();
+        row_cache.note_changed(1);
+        assert!(row_cache.rows(newest, &store, 1).is_err());
     }
 
     #[test]
     fn a_version_beside_another_takes_no_more_than_is_left() {
         let fits = |left: usize| {
             let mut row_cache = RowCache::<u16>::default();
-            row_cache.version(5, &TOKENS, 1, 1, 0).unwrap();
+            row_cache.version(5, &TOKENS, Version(1), 1, 0).unwrap();
             let before = row_cache.memory();
-            let Some(second) = row_cache.version(5, &TOKENS, 2, 1, left) else { return false };
+            let Some(second) = row_cache.version(5, &TOKENS, Version(2), 1, left) else {
+                return false;
+            };
             assert_eq!(row(&mut row_cache, second, 2), [2, 0, 0, 0, 0]);
             assert!(row_cache.memory() <= before + left, "{} + {left}", before);
             true
@@ -180,7 +221,7 @@ mod tests {
     fn rows_of_too_many_bytes_are_not_kept() {
         let mut row_cache = RowCache::<u32>::default();
         let tokens = vec![u64::from(u32::MAX); 2_000];
-        assert_eq!(row_cache.version(10_000, &tokens, 1, 1, usize::MAX), None);
+        assert_eq!(row_cache.version(10_000, &tokens, Version(1), 1, usize::MAX), None);
         assert_eq!(row_cache.memory(), 0);
     }
 }

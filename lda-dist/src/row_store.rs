@@ -2,7 +2,9 @@
 //!
 //! Rows are stored in their wire format ([`RowCode`]): a row is copied when it is pulled, and encoded
 //! again when a round has ended that changed it. Deltas are kept apart until their round ends, so all pulls of a
-//! round read the rows of one moment, in whatever order they arrive.
+//! round read the rows of one moment, in whatever order they arrive. A reader may ask for the newest rows
+//! instead, which contain the deltas that are kept apart ([`ReadAt::Newest`]): the row is decoded, changed and
+//! encoded again for each such read.
 //!
 //! With overlapping rounds, a round must not see the deltas of its predecessor, so rows are
 //! multi-versioned: one **version** per round that has ended, as long as an open round reads it. A version
@@ -70,6 +72,39 @@ pub struct RowStore {
     changes: BTreeMap<Round, RoundDeltas>,
 }
 
+/// The changes that a read row contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadAt {
+    /// Those of the rounds that had ended when this [version](RowStore::version) was the current one.
+    Version(u64),
+    /// All that have been added, also those of open rounds.
+    Newest,
+}
+
+impl ReadAt {
+    /// Returns whether this is a version before that with the number `oldest`.
+    pub(crate) fn is_before(self, oldest: u64) -> bool {
+        matches!(self, Self::Version(number) if number < oldest)
+    }
+}
+
+/// Scratch of [`RowStore::read_at`] and [`RowStore::decode_at`], whose contents have no meaning.
+#[derive(Debug, Default)]
+pub struct RowBuffers {
+    row: Vec<(u32, u32)>,
+    changed: Vec<(u32, u32)>,
+    delta: Vec<(u32, i64)>,
+    encoded: Vec<u8>,
+}
+
+impl RowBuffers {
+    /// Bytes held.
+    pub fn memory(&self) -> usize {
+        let Self { row, changed, delta, encoded } = self;
+        8 * (row.capacity() + changed.capacity()) + 16 * delta.capacity() + encoded.capacity()
+    }
+}
+
 /// Position of an encoded row.
 #[derive(Clone, Copy, Debug)]
 struct Place {
@@ -124,6 +159,66 @@ impl RowStore {
         });
         let place = replaced.next().unwrap_or(self.rows[word as usize]);
         &self.bytes[place.range()]
+    }
+
+    /// Encoded row of a word with the changes of `at`.
+    ///
+    /// # Errors
+    /// [`RowStoreError::Count`] if deltas of open rounds do not fit the row.
+    ///
+    /// # Panics
+    /// See [`encoded`](Self::encoded).
+    pub fn read_at<'a>(
+        &'a self,
+        at: ReadAt,
+        word: u32,
+        buffers: &'a mut RowBuffers,
+    ) -> Result<&'a [u8], RowStoreError> {
+        match at {
+            ReadAt::Version(version) => return Ok(self.encoded(version, word)),
+            ReadAt::Newest if !self.has_open_changes(word) => {
+                return Ok(self.encoded(self.ended, word));
+            }
+            ReadAt::Newest => {}
+        }
+        self.decode_at(at, word, buffers)?;
+        let RowBuffers { row, encoded, .. } = buffers;
+        encoded.clear();
+        self.code.encode(row, encoded);
+        Ok(encoded)
+    }
+
+    /// Decodes the row of a word with the changes of `at`.
+    ///
+    /// # Errors
+    /// [`RowStoreError::Count`] if deltas of open rounds do not fit the row.
+    ///
+    /// # Panics
+    /// See [`encoded`](Self::encoded).
+    pub fn decode_at<'a>(
+        &self,
+        at: ReadAt,
+        word: u32,
+        buffers: &'a mut RowBuffers,
+    ) -> Result<&'a [(u32, u32)], RowStoreError> {
+        let RowBuffers { row, changed, delta, .. } = buffers;
+        match at {
+            ReadAt::Version(version) => self.read(version, word, row),
+            ReadAt::Newest => {
+                self.read(self.ended, word, row);
+                for deltas in self.changes.values().filter(|deltas| deltas.has(word)) {
+                    deltas.read(word, delta);
+                    add(word, row, delta, changed)?;
+                    std::mem::swap(row, changed);
+                }
+            }
+        }
+        Ok(row)
+    }
+
+    /// Returns whether open rounds have deltas of a word.
+    fn has_open_changes(&self, word: u32) -> bool {
+        self.changes.values().any(|deltas| deltas.has(word))
     }
 
     /// Decodes the current row of a word.
@@ -351,6 +446,67 @@ mod tests {
                     .map(|(_, count)| *count)
                     .sum();
                 prop_assert_eq!(totals[topic as usize], all);
+            }
+        }
+    }
+
+    /// An addition, or the end of the oldest of three open rounds.
+    #[derive(Clone, Debug)]
+    enum Step {
+        Add { ahead: u16, word: u32, topic: u32 },
+        Remove { ahead: u16, word: u32, topic: u32 },
+        End,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let at = (0..3u16, 0..6u32, 0..TOPICS);
+        prop_oneof![
+            4 => at.clone().prop_map(|(ahead, word, topic)| Step::Add { ahead, word, topic }),
+            3 => at.prop_map(|(ahead, word, topic)| Step::Remove { ahead, word, topic }),
+            1 => Just(Step::End),
+        ]
+    }
+
+    proptest! {
+        /// A read of the newest rows has every change once, however many rounds have ended since, and what
+        /// was ended is not seen twice.
+        #[test]
+        fn newest_rows_have_every_change_once(steps in prop::collection::vec(step(), 0..80)) {
+            let mut store = RowStore::new(TOPICS, 6);
+            let (mut now, mut oldest) = (Plain::new(), 0);
+            let mut buffers = RowBuffers::default();
+            for step in steps {
+                let (ahead, word, topic, by) = match step {
+                    Step::Add { ahead, word, topic } => (ahead, word, topic, 2),
+                    Step::Remove { ahead, word, topic } => {
+                        let is_there = now.get(&(word, topic)).is_some_and(|count| *count > 0);
+                        (ahead, word, topic, -i32::from(is_there))
+                    }
+                    Step::End => {
+                        // Rounds end in order; a removal in a round may be of an addition in a later one.
+                        if store.end_round(round(oldest), &mut [0; TOPICS as usize]).is_err() {
+                            return Ok(());
+                        }
+                        oldest += 1;
+                        (0, 0, 0, 0)
+                    }
+                };
+                if by != 0 {
+                    store.add(round(oldest + ahead), word, &[(topic, by)]).unwrap();
+                    *now.entry((word, topic)).or_default() += i64::from(by);
+                }
+                for word in 0..6 {
+                    // Rounds are added in their order, in which a removal may come first.
+                    let Ok(mut row) = store.read_at(ReadAt::Newest, word, &mut buffers) else {
+                        return Ok(());
+                    };
+                    let mut found: Vec<(u32, u32)> = Vec::new();
+                    store.code.decode(&mut row, &mut found).unwrap();
+                    let of_word = now.range((word, 0)..(word + 1, 0)).filter(|(_, count)| **count > 0);
+                    let expected: Vec<(u32, u32)> =
+                        of_word.map(|(&(_, topic), &count)| (topic, count as u32)).collect();
+                    prop_assert_eq!(&found, &expected);
+                }
             }
         }
     }

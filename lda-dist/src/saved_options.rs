@@ -24,7 +24,7 @@ pub(crate) fn encode(options: &Options) -> String {
         partitions,
         ranges,
         rounds,
-        staleness,
+        sync,
         servers,
         partitioner,
         routing,
@@ -33,6 +33,8 @@ pub(crate) fn encode(options: &Options) -> String {
         hybrid,
         passes,
     } = options;
+    let staleness = sync.staleness();
+    let reads = if sync.reads_newest() { "newest" } else { "of-start" };
     let kind = sampler.kind().map_or("auto", |kind| kind.name());
     let or_none = |number: Option<u32>| number.map_or("none".to_owned(), |it| it.to_string());
     let Hybrid { short_length, mh_steps } = *hybrid;
@@ -41,7 +43,7 @@ pub(crate) fn encode(options: &Options) -> String {
     let long = or_none(long);
     format!(
         "{TITLE}\npartitions {partitions}\nranges {ranges}\nrounds {rounds}\nstaleness {staleness}\n\
-         servers {servers}\npartitioner {partitioner:?}\nrouting {routing:?}\n\
+         reads {reads}\nservers {servers}\npartitioner {partitioner:?}\nrouting {routing:?}\n\
          max-pushed-len {max_pushed_len}\nsampler {kind}\nmh-steps {steps}\nshort-length {long}\n\
          mh-steps-of-long-documents {long_steps}\npasses {passes}\n"
     )
@@ -70,6 +72,7 @@ mod tests {
 
     use super::*;
     use crate::config::Routing;
+    use crate::sync::SyncMode;
 
     #[test]
     fn changed_options_are_named() {
@@ -87,7 +90,7 @@ mod tests {
         for other in [
             Options { partitions: 8, ..options },
             Options { ranges: 30, ..options },
-            Options { staleness: 2, ..options },
+            Options { sync: SyncMode::rounds(2), ..options },
             Options { servers: 2, ..options },
             Options { routing: Routing::Push, ..options },
             Options { max_pushed_len: 2, ..options },

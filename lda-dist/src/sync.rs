@@ -8,23 +8,24 @@
 //! |---|---|
 //! | master (`cluster::master::rounds`) | the rounds to start: [`SyncMode::open_from`] |
 //! | worker (`cluster::worker`) | whether a start is legal: [`SyncMode::may_start`] |
-//! | server's node (`cluster::server`) | the same: [`SyncMode::max_open`] |
-//! | shard, at the start of a round | which of its deltas C_k contains: [`SyncMode::own_updates_seen`] |
+//! | worker, at the start of a round | which changes of C_k it adds: [`SyncMode::reads_newest`] |
+//! | server's node (`cluster::server`) | whether a start is legal: [`SyncMode::max_open`] |
+//! | server, for a request | the rows and C_k to read: [`SyncMode::reads_newest`] |
 //! | server, for a push | whether C_k may be too low: [`SyncMode::may_lack_own_updates`] |
+//! | worker, for a shard | which of its deltas C_k lacks: [`SyncMode::own_rounds_lacking`] |
 //! | in-process reference | the rounds to start at first: [`SyncMode::max_open`] |
-//!
-//! The rows that a round reads are not decided here: a server reads those that it has when the round
-//! begins ([`Server::begin_round`](crate::server::Server::begin_round)). A mode in which rounds read
-//! newer rows changes the server too, and [`SyncMode::own_updates_seen`], which assumes that C_k
-//! follows from the number of the round.
 //!
 //! A round is **open** from its start until every worker has finished it and the servers have
 //! added its deltas to their rows. Rounds end in the order in which they started. The joining, in
 //! which shards send their first counts, comes before the first round and overlaps with none.
+//!
+//! Both modes start rounds at the same times, so a slow worker delays the others equally. They differ
+//! in the counts that a round reads.
 
 use crate::spec::Round;
 
-/// Synchronisation mode of a run.
+/// Synchronisation mode of a run, with its staleness bound: by how many rounds counts are, or may be,
+/// older than in bulk-synchronous rounds. It is below the number of rounds per epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SyncMode {
@@ -32,16 +33,57 @@ pub enum SyncMode {
     /// round r − 1 − `staleness`. The bound is also the exact staleness, so results do not depend
     /// on the number or the speed of workers. With a staleness of 0 rounds are bulk-synchronous.
     Rounds {
-        /// Staleness: number of rounds by which counts are older than in bulk-synchronous rounds.
+        /// Staleness in rounds.
+        staleness: u16,
+    },
+    /// Stale synchronous parallel (LightLDA, section 6): up to `staleness + 1` rounds are open at once,
+    /// and round r reads counts that contain all changes of rounds up to r − 1 − `staleness`, and
+    /// whatever else has arrived. So counts are fresher than in [`Rounds`](Self::Rounds) with the same
+    /// staleness, but **results depend on the timing**, and a run cannot be repeated to the bit.
+    Bounded {
+        /// Largest staleness in rounds.
         staleness: u16,
     },
 }
 
+impl Default for SyncMode {
+    /// Bulk-synchronous rounds.
+    fn default() -> Self {
+        Self::rounds(0)
+    }
+}
+
 impl SyncMode {
+    /// [`SyncMode::Rounds`].
+    pub const fn rounds(staleness: u16) -> Self {
+        Self::Rounds { staleness }
+    }
+
+    /// [`SyncMode::Bounded`].
+    pub const fn bounded(staleness: u16) -> Self {
+        Self::Bounded { staleness }
+    }
+
+    /// The staleness bound in rounds.
+    pub const fn staleness(self) -> u16 {
+        match self {
+            Self::Rounds { staleness } | Self::Bounded { staleness } => staleness,
+        }
+    }
+
+    /// Returns whether a request reads the newest counts, and not those of the start of its round.
+    pub const fn reads_newest(self) -> bool {
+        matches!(self, Self::Bounded { .. })
+    }
+
+    /// Returns whether the results of a run do not depend on its timing.
+    pub const fn is_reproducible(self) -> bool {
+        !self.reads_newest()
+    }
+
     /// Largest number of rounds that are open at once.
     pub fn max_open(self) -> usize {
-        let Self::Rounds { staleness } = self;
-        usize::from(staleness) + 1
+        usize::from(self.staleness()) + 1
     }
 
     /// Rounds that may be open while `oldest` is the oldest round that has not ended, in order.
@@ -56,10 +98,11 @@ impl SyncMode {
         self.open_from(oldest, rounds).any(|open| open == round)
     }
 
-    /// Number of rounds, of the last `reported` ones whose deltas a shard has sent, whose deltas are
-    /// in the totals of the round that starts now. They are the oldest of these rounds.
-    pub fn own_updates_seen(self, reported: usize) -> usize {
-        reported.saturating_sub(self.max_open() - 1)
+    /// Number of rounds before the one that starts now whose updates are not in its totals, not even
+    /// those of the reader. The totals are those for the start of a round that is `ahead` rounds later,
+    /// 0 in [`SyncMode::Rounds`].
+    pub fn own_rounds_lacking(self, ahead: usize) -> usize {
+        usize::from(self.staleness()).saturating_sub(ahead)
     }
 
     /// Returns whether the totals of a round may lack updates that the reader has made itself in
@@ -74,8 +117,8 @@ impl SyncMode {
 mod tests {
     use super::*;
 
-    const BSP: SyncMode = SyncMode::Rounds { staleness: 0 };
-    const STALE: SyncMode = SyncMode::Rounds { staleness: 2 };
+    const BSP: SyncMode = SyncMode::rounds(0);
+    const STALE: SyncMode = SyncMode::rounds(2);
 
     fn round(epoch: u32, number: u16) -> Round {
         Round { epoch, number, attempt: 1 }
@@ -83,6 +126,7 @@ mod tests {
 
     #[test]
     fn bulk_synchronous_rounds_do_not_overlap() {
+        assert_eq!(BSP, SyncMode::default());
         assert_eq!(BSP.max_open(), 1);
         assert!(BSP.may_start(round(1, 1), round(1, 1), 3));
         assert!(!BSP.may_start(round(1, 2), round(1, 1), 3));
@@ -91,15 +135,17 @@ mod tests {
 
     #[test]
     fn as_many_rounds_overlap_as_the_staleness_allows() {
-        // The third epoch starts while the last two rounds of the second are open.
-        let open: Vec<Round> = STALE.open_from(round(2, 1), 3).collect();
-        assert_eq!(open, [round(2, 1), round(2, 2), round(3, 0)]);
-        for open in open {
-            assert!(STALE.may_start(open, round(2, 1), 3));
+        for stale in [STALE, SyncMode::bounded(2)] {
+            // The third epoch starts while the last two rounds of the second are open.
+            let open: Vec<Round> = stale.open_from(round(2, 1), 3).collect();
+            assert_eq!(open, [round(2, 1), round(2, 2), round(3, 0)]);
+            for open in open {
+                assert!(stale.may_start(open, round(2, 1), 3));
+            }
+            assert!(!stale.may_start(round(3, 1), round(2, 1), 3), "too far ahead");
+            assert!(!stale.may_start(round(2, 0), round(2, 1), 3), "it has ended");
+            assert!(stale.may_lack_own_updates());
         }
-        assert!(!STALE.may_start(round(3, 1), round(2, 1), 3), "too far ahead");
-        assert!(!STALE.may_start(round(2, 0), round(2, 1), 3), "it has ended");
-        assert!(STALE.may_lack_own_updates());
     }
 
     #[test]
@@ -116,7 +162,16 @@ mod tests {
 
     #[test]
     fn totals_contain_own_updates_after_the_staleness() {
-        assert_eq!([1, 2].map(|reported| BSP.own_updates_seen(reported)), [1, 2]);
-        assert_eq!([1, 2, 3, 4].map(|reported| STALE.own_updates_seen(reported)), [0, 0, 1, 2]);
+        assert_eq!([BSP, STALE].map(|mode| mode.own_rounds_lacking(0)), [0, 2]);
+        // Totals of a later round contain more of them.
+        let bounded = SyncMode::bounded(2);
+        assert_eq!([0, 1, 2, 3].map(|ahead| bounded.own_rounds_lacking(ahead)), [2, 1, 0, 0]);
+    }
+
+    #[test]
+    fn only_exact_staleness_is_reproducible() {
+        assert!(STALE.is_reproducible() && !STALE.reads_newest());
+        let bounded = SyncMode::bounded(0);
+        assert!(!bounded.is_reproducible() && bounded.reads_newest());
     }
 }

@@ -344,12 +344,101 @@ fn rounds_that_overlap_do_not_see_each_other() {
     assert_eq!(ask(&mut both.server, &of(ROUND)), Err(over));
 }
 
+/// A delta that moves a token of the first row's first topic to the next topic, and the request with it.
+fn move_one(both: &Both, header: &RequestHeader) -> Vec<u8> {
+    let from = both.rows()[0].1[0].0;
+    let mut moves = [(from, -1), ((from + 1) % TOPICS, 1)];
+    moves.sort_unstable();
+    let mut delta = Vec::new();
+    RowCode::new(TOPICS).encode(&moves, &mut delta);
+    delta.extend(vec![0; both.words - 1]);
+    request(Kind::PushDeltas, header, &both.all_pulled(&delta))
+}
+
+#[test]
+fn newest_rows_contain_changes_of_open_rounds() {
+    let mut both = both();
+    both.server = {
+        let options = Options { sync: SyncMode::bounded(1), rounds: 3, ..options() };
+        let mut server = Server::new(&both.spec, &options, JOIN, [slice(0..TOPICS)]);
+        let mut join = Vec::new();
+        both.shard.join(&both.spec, &both.placement, 0, JOIN, &mut join);
+        ask(&mut server, &join).unwrap();
+        server.end_round(JOIN, &mut vec![0; TOPICS as usize]).unwrap();
+        server
+    };
+    let next = RequestHeader { round: ROUND.next(3), ..ABOUT };
+    both.server.begin_round(ROUND, &both.totals);
+    both.server.begin_round(next.round, &both.totals);
+    let pull = both.all_pulled(&[]);
+    let pulled = |both: &mut Both| {
+        [ABOUT, next].map(|it| ask(&mut both.server, &request(Kind::Pull, &it, &pull)).unwrap())
+    };
+    let [first, same] = pulled(&mut both);
+    assert_eq!(first, same);
+    let (before, delta) = (both.rows(), move_one(&both, &next));
+    assert_eq!(ask(&mut both.server, &delta), Ok(Vec::new()));
+    // Requests of both rounds read the change, of a round that has not ended.
+    let [changed, same] = pulled(&mut both);
+    assert!(changed == same && changed != first);
+    assert_eq!(both.rows(), before);
+    both.server.end_round(ROUND, &mut vec![0; TOPICS as usize]).unwrap();
+    both.server.begin_round(next.round.next(3), &both.totals);
+    let again = ask(&mut both.server, &request(Kind::Pull, &next, &pull)).unwrap();
+    assert_eq!(again, changed, "the change counts once");
+    both.server.end_round(next.round, &mut vec![0; TOPICS as usize]).unwrap();
+    let third = RequestHeader { round: next.round.next(3), ..ABOUT };
+    assert_eq!(ask(&mut both.server, &request(Kind::Pull, &third, &pull)).unwrap(), changed);
+}
+
+#[test]
+fn newest_totals_are_those_of_the_last_round() {
+    let both = both();
+    let documents = both.documents();
+    let push = |sync, later: &[u32]| {
+        let options = Options { sync, rounds: 2, ..options() };
+        let mut server = Server::<u16>::new(&both.spec, &options, JOIN, [slice(0..TOPICS)]);
+        let mut join = Vec::new();
+        both.shard.join(&both.spec, &both.placement, 0, JOIN, &mut join);
+        ask(&mut server, &join).unwrap();
+        server.end_round(JOIN, &mut vec![0; TOPICS as usize]).unwrap();
+        server.begin_round(ROUND, &both.totals);
+        server.begin_round(ROUND.next(2), later);
+        ask(&mut server, &request(Kind::Push, &ABOUT, &documents)).unwrap()
+    };
+    let more: Vec<u32> = (0..).zip(&both.totals).map(|(k, total)| total + 900 * k).collect();
+    let [exact, bounded] = [SyncMode::rounds(1), SyncMode::bounded(1)];
+    assert_eq!(push(exact, &more), push(exact, &both.totals));
+    assert_ne!(push(bounded, &more), push(bounded, &both.totals));
+    assert_eq!(push(bounded, &both.totals), push(exact, &both.totals));
+}
+
+#[test]
+fn a_delta_that_does_not_fit_is_an_error_of_who_reads_the_newest_rows() {
+    let mut both = both();
+    let options = Options { sync: SyncMode::bounded(0), ..options() };
+    let mut server = Server::new(&both.spec, &options, JOIN, [slice(0..TOPICS)]);
+    let mut join = Vec::new();
+    both.shard.join(&both.spec, &both.placement, 0, JOIN, &mut join);
+    ask(&mut server, &join).unwrap();
+    server.end_round(JOIN, &mut vec![0; TOPICS as usize]).unwrap();
+    server.begin_round(ROUND, &both.totals);
+    both.server = server;
+    let (delta, pull) = (move_one(&both, &ABOUT), both.all_pulled(&[]));
+    let has = both.rows()[0].1[0].1;
+    (0..=has).for_each(|_| assert_eq!(ask(&mut both.server, &delta), Ok(Vec::new())));
+    let refused = both.ask(Kind::Pull, &pull).unwrap_err();
+    let RequestError::RowStore(RowStoreError::Count { tokens: -1, .. }) = refused else {
+        panic!("{refused}");
+    };
+}
+
 #[test]
 fn totals_may_lack_pushed_tokens_only_with_staleness() {
     let both = both();
     let documents = both.documents();
     let push = |staleness| {
-        let options = Options { staleness, rounds: 2, ..options() };
+        let options = Options { sync: SyncMode::rounds(staleness), rounds: 2, ..options() };
         let mut server = Server::<u16>::new(&both.spec, &options, JOIN, [slice(0..TOPICS)]);
         let mut join = Vec::new();
         both.shard.join(&both.spec, &both.placement, 0, JOIN, &mut join);
@@ -425,17 +514,11 @@ fn memory_includes_all_documents_of_a_push() {
 #[test]
 fn a_shard_refuses_totals_without_its_tokens() {
     let mut both = both();
-    assert_eq!(
-        both.shard.begin_round(&both.totals, SyncMode::Rounds { staleness: 0 }, false),
-        Ok(())
-    );
+    assert_eq!(both.shard.begin_round(&both.totals, 0), Ok(()));
     let topic = both.totals.iter().position(|&total| total > 0).unwrap();
     both.totals[topic] -= 1;
     let refused = AnswerError::Total { topic: topic as u32 };
-    assert_eq!(
-        both.shard.begin_round(&both.totals, SyncMode::Rounds { staleness: 0 }, false),
-        Err(refused)
-    );
+    assert_eq!(both.shard.begin_round(&both.totals, 0), Err(refused));
 }
 
 #[test]

@@ -85,6 +85,8 @@ fn any_number_of_workers_writes_the_same_model() {
     assert!(said.contains("8 rounds per epoch"), "{said}");
     assert!(model(&["--staleness", "1", "--shards", "4", "--workers", "3"]).0 == stale);
     assert!(stale != one);
+    let bounded = ["--staleness", "1", "--sync", "bounded", "--workers", "2"];
+    assert!(model(&bounded).1.contains("epoch 30: log joint per token -"));
 }
 
 #[test]

@@ -278,7 +278,7 @@ impl<T: TopicIndex> ServerNode<T> {
         if round != self.round.next(options.rounds) {
             return Err(Refusal::WrongTime);
         }
-        if server.num_rounds() >= options.sync().max_open() {
+        if server.num_rounds() >= options.sync.max_open() {
             return Err(unexpected("more open rounds than the staleness allows").into());
         }
         for &(topic, by) in delta {

@@ -270,7 +270,7 @@ impl Setup {
             return Err(ConfigError::Workers { workers, shards });
         }
         self.assignment.check(shards, workers)?;
-        let staleness = self.options.staleness;
+        let staleness = self.options.sync.staleness();
         if self.collect_evaluated && self.evaluate_every > 0 && staleness > 0 {
             return Err(ConfigError::CollectedStaleness { staleness });
         }

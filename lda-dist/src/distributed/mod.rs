@@ -24,6 +24,7 @@ use crate::documents::{Documents, ReadShardError, select_shard};
 use crate::placement::{DocumentLengths, WordStats};
 use crate::plan::{cut, place};
 use crate::spec::{ModelSpec, SpecError};
+use crate::sync::SyncMode;
 
 /// Trains with a parameter server whose nodes are threads of this process: options, then
 /// [`train`](Self::train), which returns what [`Lda::train`](lda_core::Lda::train) returns.
@@ -221,9 +222,10 @@ impl Distributed {
         self
     }
 
-    /// Staleness of the counts in rounds; default 0. See [`Options::staleness`].
-    pub fn staleness(mut self, rounds: u16) -> Self {
-        self.options.staleness = rounds;
+    /// Synchronisation of rounds; default bulk-synchronous. With [`SyncMode::Bounded`] results depend on
+    /// the timing.
+    pub fn sync(mut self, sync: SyncMode) -> Self {
+        self.options.sync = sync;
         self
     }
 
@@ -372,9 +374,9 @@ impl Distributed {
             .learn(resolved.learn)
             .start(resolved.start, resolved.start_degree)
             .build()?;
-        let Options { servers, staleness, .. } = self.options;
+        let Options { servers, sync, .. } = self.options;
         let (shards, partitions, rounds) =
-            self.division.resolve(servers, staleness, documents, words);
+            self.division.resolve(servers, sync.staleness(), documents, words);
         let routing = self.routing.unwrap_or_else(|| default_routing(shards));
         let sampling =
             self.options.with_sampler(self.sampler, self.short_length, resolved.short_length)?;

@@ -9,6 +9,7 @@ use super::Borrowed;
 use crate::cluster::{CollectedCounts, Failed, MASTER, Role, RunError, Setup};
 use crate::config::Options;
 use crate::priors::Priors;
+use crate::sync::SyncMode;
 
 /// Assembles a finished run: the model from the rows of the servers, the assignments from the shards
 /// of the workers.
@@ -103,15 +104,19 @@ fn provenance(
     resolved: &Resolved,
     last: &EpochReport,
 ) -> Provenance {
-    let Options { shards, partitions, rounds, staleness, servers, hybrid, .. } = setup.options;
+    let Options { shards, partitions, rounds, sync, servers, hybrid, .. } = setup.options;
     let (sampler, seed) = (resolved.sampler.name(), resolved.seed);
     let warp = match hybrid.short_length {
         0 | u32::MAX => String::new(),
         tokens => format!(", warp above {tokens} tokens"),
     };
+    let staleness = match sync {
+        SyncMode::Rounds { staleness } => format!("staleness {staleness}"),
+        SyncMode::Bounded { staleness } => format!("staleness of at most {staleness}"),
+    };
     let note = format!(
         "{sampler}{warp}, seed {seed}; {shards} shards, {partitions} partitions, {rounds} rounds per \
-         epoch, staleness {staleness}, {servers} servers"
+         epoch, {staleness}, {servers} servers"
     );
     let mut provenance = Provenance::default();
     provenance.epochs = Some(last.epoch);

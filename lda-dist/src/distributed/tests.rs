@@ -86,7 +86,7 @@ fn recount<'a>(corpus: &'a Corpus, trained: &'a Trained) -> Recount<'a> {
 #[test]
 fn any_number_of_workers_gives_the_same_bits() {
     let corpus = corpus();
-    let long = small().short_length(20).staleness(1).passes(2);
+    let long = small().short_length(20).sync(SyncMode::rounds(1)).passes(2);
     let light = small().sampler(SamplerKind::Light).short_length(20);
     let zen = small().sampler(SamplerKind::ZenHybrid).routing(Routing::Push);
     for run in [small(), long, light, zen] {
@@ -207,7 +207,7 @@ fn wrong_options_are_refused_before_work() {
     assert!(refused(small().beta(-1.0)).contains("-1"));
     assert!(refused(small().workers(5)).contains("5 workers for 4 shards"));
     assert!(refused(small().shards(61)).contains("61 shards of 60 documents"));
-    assert!(refused(small().staleness(9).rounds(4)).contains("staleness of 9"));
+    assert!(refused(small().sync(SyncMode::rounds(9)).rounds(4)).contains("staleness of 9"));
     small().servers(0).train(&corpus, ()).unwrap_err();
     let warp = small().sampler(SamplerKind::Warp).short_length(20);
     assert!(refused(warp).starts_with("warp samples all documents, also those of 20 tokens"));

@@ -166,7 +166,7 @@ impl<T: TopicIndex> InProcess<T> {
         // An epoch whose priors are learnt starts when the one before has ended.
         let current = ended.epoch + u32::from(is_last);
         let last_epoch = self.spec.updates().next_update(current, u32::MAX);
-        let open = self.options.sync().open_from(ended.next(rounds), rounds);
+        let open = self.options.sync.open_from(ended.next(rounds), rounds);
         let begun = self.begun;
         for round in open.skip_while(|open| *open <= begun) {
             if round.epoch > last_epoch {
@@ -293,7 +293,8 @@ impl<T: TopicIndex> InProcess<T> {
         let Self { spec, options, placement, shards, servers, sampler, .. } = self;
         let shard = &mut shards[number];
         let context = RoundContext { spec, round, totals, passes: options.passes };
-        shard.begin_round(totals, options.sync(), spec.waits_before(round))?;
+        let lacking = if spec.waits_before(round) { 0 } else { options.sync.own_rounds_lacking(0) };
+        shard.begin_round(totals, lacking)?;
         if round.number == 0 {
             shard.sample_documents(sampler, &context);
         }

@@ -10,7 +10,8 @@
 //! A request is sampled by the rows and C_k of the [start](Server::begin_round) of its round plus
 //! its own changes, so the order of requests does not matter. Changes are added to the rows when
 //! the round [ends](Server::end_round). Several rounds may be open, and end in the order in which
-//! they started.
+//! they started. With [`SyncMode::Bounded`](crate::sync::SyncMode::Bounded) a request reads what has arrived
+//! until then, so its order among the others does matter.
 
 mod error;
 mod push;
@@ -31,7 +32,7 @@ use crate::priors::Priors;
 use crate::request::{self, RequestHeader};
 use crate::route::Route;
 use crate::row_cache::RowCache;
-use crate::row_store::{RowStore, RowStoreError};
+use crate::row_store::{ReadAt, RowBuffers, RowStore, RowStoreError};
 use crate::sampler_pool::SamplerPool;
 use crate::spec::{ModelSpec, Round, SpecError};
 use crate::wire::{Lists, RowCode, WireError};
@@ -142,9 +143,10 @@ impl<T: TopicIndex> Server<T> {
             end_rounds(slices, round, changes)?;
         }
         self.rounds.retain(|open| open.round != round);
-        // The next round to start reads the current rows.
+        // The next round to start reads the current rows, and so do all if they read the newest ones.
         let now = self.version();
-        let first = self.rounds.front().map_or(now, |open| open.version);
+        let open = self.rounds.front().filter(|_| !self.options.sync.reads_newest());
+        let first = open.map_or(now, |open| open.version);
         self.slices.values_mut().for_each(|of| of.store.forget(first));
         Ok(())
     }
@@ -277,15 +279,20 @@ impl<T: TopicIndex> SliceState<T> {
         row[first..].iter_mut().for_each(|entry| entry.0 += self.topics.start);
     }
 
-    /// Writes the sizes of a shard's rows, one byte per word.
+    /// Writes the sizes of a shard's rows, one byte per word: for the newest rows, without the changes of
+    /// open rounds.
     fn sizes(
         &self,
         shard: u16,
-        version: u64,
+        at: ReadAt,
         body: &[u8],
         reply: &mut Vec<u8>,
     ) -> Result<(), RequestError> {
         at_end(body)?;
+        let version = match at {
+            ReadAt::Version(version) => version,
+            ReadAt::Newest => self.store.version(),
+        };
         let size = |&word: &u32| request::size_byte(self.store.encoded(version, word).len() as u32);
         reply.extend(self.shards[&shard].iter().map(size));
         Ok(())
@@ -295,14 +302,15 @@ impl<T: TopicIndex> SliceState<T> {
     fn pull(
         &self,
         shard: u16,
-        version: u64,
+        at: ReadAt,
         body: &[u8],
         reply: &mut Vec<u8>,
     ) -> Result<(), RequestError> {
         let (words, mut routes) = (&self.shards[&shard], Vec::new());
         at_end(request::take_routes(words.len(), body, &mut routes)?)?;
+        let mut buffers = RowBuffers::default();
         for word in pulled(words, &routes) {
-            reply.extend_from_slice(self.store.encoded(version, word));
+            reply.extend_from_slice(self.store.read_at(at, word, &mut buffers)?);
         }
         Ok(())
     }
@@ -314,12 +322,14 @@ impl<T: TopicIndex> SliceState<T> {
         is_whole: bool,
         body: &[u8],
     ) -> Result<(), RequestError> {
-        let (words, mut routes) = (&self.shards[&header.shard], Vec::new());
+        let Self { shards, store, row_cache, topics, .. } = self;
+        let (words, mut routes) = (&shards[&header.shard], Vec::new());
         let rows = request::take_routes(words.len(), body, &mut routes)?;
-        let code = RowCode::new(self.topics.end - self.topics.start);
+        let code = RowCode::new(topics.end - topics.start);
         let read = read_deltas(code, is_whole, pulled(words, &routes).count(), rows)?;
         for (word, delta) in pulled(words, &routes).zip(read.iter()) {
-            self.store.add(header.round, word, delta)?;
+            store.add(header.round, word, delta)?;
+            row_cache.note_changed(word);
         }
         Ok(())
     }

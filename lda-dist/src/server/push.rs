@@ -12,14 +12,15 @@ use crate::partition_sampler::{
     NotInRow, PartitionSampler, RoundContext, SampleContext, tokens_of,
 };
 use crate::request::RequestHeader;
+use crate::row_store::{ReadAt, RowBuffers};
 use crate::wire::{Document, Lists, PushCode};
 
-/// Source of the rows of a version.
+/// Source of the rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowSource {
-    /// Version of the rows in the store.
-    pub version: u64,
-    /// Place of the version in the row cache, if it is cached.
+    /// The changes that they contain.
+    pub at: ReadAt,
+    /// Place of these rows in the row cache, if they are cached.
     pub cached: Option<usize>,
 }
 
@@ -81,8 +82,11 @@ impl Push<'_> {
         }
         code.encode_answer(&pushed, &new, answer);
         let mut added = Ok(());
+        let SliceState { store, row_cache, .. } = slice;
         sampler.for_each_delta(|row, delta| {
-            added = added.and(slice.store.add(round, places[row as usize], delta));
+            let word = places[row as usize];
+            added = added.and(store.add(round, word, delta));
+            row_cache.note_changed(word);
         });
         added?;
         let read: usize = pushed.iter().map(Document::memory).sum();
@@ -103,7 +107,7 @@ impl Push<'_> {
             counts[index] += 1;
             let own = counts[index] as u32;
             if own > totals[index] {
-                if !self.options.sync().may_lack_own_updates() {
+                if !self.options.sync.may_lack_own_updates() {
                     return Err(RequestError::Topic { topic });
                 }
                 // The shard has moved these tokens in a round that is still open.
@@ -123,18 +127,19 @@ impl Push<'_> {
     ) -> Result<Vec<u32>, RequestError> {
         let SliceState { store, shards, row_cache, .. } = slice;
         let words = &shards[&self.header.shard];
-        let mut places = Vec::new();
+        let (mut places, mut buffers) = (Vec::new(), RowBuffers::default());
+        let RowSource { at, cached } = self.rows;
         sampler.clear();
         for run in tokens.chunk_by(|a, b| a.word == b.word) {
             let word = run[0].word;
             let place = *words.get(word as usize).ok_or(RequestError::Tokens { word })?;
             let of_run = run.iter().map(|token| (token.document, T::new(token.topic)));
-            let added = match self.rows.cached {
+            let added = match cached {
                 Some(cached) => {
-                    let rows = row_cache.rows(cached, store, place);
+                    let rows = row_cache.rows(cached, store, place)?;
                     sampler.add_word_from_rows(rows, place as usize, of_run)
                 }
-                None => sampler.add_word(&mut store.encoded(self.rows.version, place), of_run)?,
+                None => sampler.add_word(&mut store.read_at(at, place, &mut buffers)?, of_run)?,
             };
             added.map_err(|NotInRow| RequestError::Tokens { word })?;
             places.push(place);

@@ -11,6 +11,7 @@ use crate::config::Options;
 use crate::partition_sampler::{PartitionSampler, RoundContext};
 use crate::request::{self, Kind, RequestHeader};
 use crate::row_cache::{ROW_CACHE_BYTES, RowCache};
+use crate::row_store::ReadAt;
 use crate::spec::{ModelSpec, Round};
 
 /// A request that is read.
@@ -132,8 +133,8 @@ impl Serving<'_> {
         }
         match kind {
             Kind::Join => unreachable!("handled above"),
-            Kind::Sizes => of.sizes(shard, open.version, body, &mut served.reply)?,
-            Kind::Pull => of.pull(shard, open.version, body, &mut served.reply)?,
+            Kind::Sizes => of.sizes(shard, self.read_at(open), body, &mut served.reply)?,
+            Kind::Pull => of.pull(shard, self.read_at(open), body, &mut served.reply)?,
             Kind::PushDeltas => {
                 let is_whole = of.topics == (0..self.spec.topics());
                 of.add_deltas(&header, is_whole, body)?;
@@ -145,8 +146,17 @@ impl Serving<'_> {
         Ok(served)
     }
 
-    /// Samples pushed tokens by rows and C_k of the start of their round. Returns the bytes that the documents
-    /// took.
+    /// The changes that are in the rows that a round reads.
+    fn read_at(&self, open: &Open) -> ReadAt {
+        if self.options.sync.reads_newest() {
+            ReadAt::Newest
+        } else {
+            ReadAt::Version(open.version)
+        }
+    }
+
+    /// Samples pushed tokens by rows and C_k of the start of their round, or by the newest. Returns the bytes
+    /// that the documents took.
     fn push<T: TopicIndex>(
         &self,
         (of, sampler): (&mut SliceState<T>, &mut PartitionSampler<T>),
@@ -160,15 +170,20 @@ impl Serving<'_> {
         if of.topics != (0..spec.topics()) {
             return Err(RequestError::PartialRows { slice: header.slice });
         }
-        let (version, totals) = (open.version, &open.totals[..]);
+        let at = self.read_at(open);
+        let newest = rounds.back().unwrap_or(open);
+        let totals = match at {
+            ReadAt::Version(_) => &open.totals[..],
+            ReadAt::Newest => &newest.totals[..],
+        };
+        let oldest = rounds.front().map_or(open.version, |open| open.version);
         // If not, no other shard pushes to this version.
         let is_shared = options.shards > options.rounds;
-        let oldest = rounds.front().map_or(version, |open| open.version);
         let cached = is_shared
-            .then(|| of.row_cache.version(spec.topics(), &of.tokens, version, oldest, cache_left))
+            .then(|| of.row_cache.version(spec.topics(), &of.tokens, at, oldest, cache_left))
             .flatten();
         let round = RoundContext { spec, round: header.round, totals, passes: options.passes };
-        let push = Push { options, header, round, rows: RowSource { version, cached } };
+        let push = Push { options, header, round, rows: RowSource { at, cached } };
         push.run(of, sampler, body, answer)
     }
 }

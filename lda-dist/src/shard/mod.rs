@@ -41,7 +41,6 @@ use crate::placement::Placement;
 use crate::request::{self, Kind, RequestHeader};
 use crate::route::{self, Route};
 use crate::spec::{ModelSpec, Round};
-use crate::sync::SyncMode;
 use crate::wire::{self, PushCode, RowCode};
 
 pub use error::{AnswerError, RestoreError, ShardError};
@@ -142,21 +141,16 @@ impl<T: TopicIndex> Shard<T> {
         RequestHeader { shard: self.number, slice, round }
     }
 
-    /// Starts a round with these C_k, which contain the shard's own updates of earlier rounds as
-    /// far as `sync` says, and all of them if all rounds before [have ended](ModelSpec::waits_before).
+    /// Starts a round with these C_k, which contain the shard's own updates of earlier rounds, except
+    /// those of the last `lacking` rounds.
     ///
     /// # Errors
     /// [`AnswerError::Total`].
     ///
     /// # Panics
     /// If `totals` does not have K entries.
-    pub fn begin_round(
-        &mut self,
-        totals: &[u32],
-        sync: SyncMode,
-        is_settled: bool,
-    ) -> Result<(), AnswerError> {
-        self.own.begin_round(self.tokens.long.untold(), totals, (sync, is_settled))
+    pub fn begin_round(&mut self, totals: &[u32], lacking: usize) -> Result<(), AnswerError> {
+        self.own.begin_round(self.tokens.long.untold(), totals, lacking)
     }
 
     /// Starts an epoch: sorts each row of C_d by topic, so that results do not depend on the order
@@ -460,7 +454,7 @@ mod tests {
             let code = PushCode::new(spec.topics(), 10, 1000);
             let mut answer = Vec::new();
             code.encode_answer(&plan.pushed, &[0; 300], &mut answer);
-            shard.begin_round(&totals, SyncMode::Rounds { staleness: 0 }, false).unwrap();
+            shard.begin_round(&totals, 0).unwrap();
             if is_early {
                 shard.answered(code, 1, &plan, &answer).unwrap();
             }

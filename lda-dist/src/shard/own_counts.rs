@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use lda_core::sampler::Outcome;
 
 use super::AnswerError;
-use crate::sync::SyncMode;
 
 /// A shard's part of C_k.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,19 +46,18 @@ impl OwnCounts {
     }
 
     /// See [`Shard::begin_round`](super::Shard::begin_round). `untold` are the changes that were not
-    /// pushed yet. If no other round is open, `is_settled`, the totals contain all that were.
+    /// pushed yet.
     pub fn begin_round(
         &mut self,
         untold: &[i32],
         totals: &[u32],
-        (sync, is_settled): (SyncMode, bool),
+        lacking: usize,
     ) -> Result<(), AnswerError> {
         assert_eq!(totals.len(), self.counts.len(), "one total per topic");
         let mut told = self.of_round();
         told.iter_mut().zip(untold).for_each(|(told, untold)| *told -= untold);
         self.recent.push_back(told);
-        let pushed = self.recent.len();
-        let seen = if is_settled { pushed } else { sync.own_updates_seen(pushed) };
+        let seen = self.recent.len().saturating_sub(lacking);
         for known in self.recent.drain(..seen) {
             let both = self.counts.iter_mut().zip(&mut self.changes);
             for ((count, own), known) in both.zip(known) {

@@ -23,7 +23,8 @@ fn any_assignment_gives_the_bits_of_one_process() {
     for (rounds, staleness, hybrid) in
         [(5, 0, Hybrid::default()), (5, 1, Hybrid::default()), (2, 0, long)]
     {
-        let cut = Options { shards: 5, partitions: 7, rounds, staleness, ..Options::default() };
+        let sync = SyncMode::rounds(staleness);
+        let cut = Options { shards: 5, partitions: 7, rounds, sync, ..Options::default() };
         let options = Options { servers: 2, hybrid, ..cut };
         let expected = expected(&corpus, &setup(&corpus, 1, options));
         for (workers, of) in

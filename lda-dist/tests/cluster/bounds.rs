@@ -40,7 +40,8 @@ fn skewed() -> Vec<(&'static str, Corpus)> {
 
 fn divided(corpus: &Corpus, workers: u32, routing: Routing, staleness: u16) -> Setup {
     let cut = Options { shards: 4, partitions: 8, rounds: 8, servers: 2, ..Options::default() };
-    let options = Options { routing, staleness, max_pushed_len: 5000, ..cut };
+    let options =
+        Options { routing, sync: SyncMode::rounds(staleness), max_pushed_len: 5000, ..cut };
     let spec = ModelSpec::new(TOPICS, corpus.num_words() as u32, 0.1.into(), BETA, 3).unwrap();
     setup(corpus, workers, options).spec(spec)
 }
@@ -64,7 +65,7 @@ fn bounds(corpus: &Corpus, setup: &Setup) -> Memory {
     let placement =
         place(spec, options, &WordStats::of(corpus), DocumentLengths::of(corpus)).unwrap();
     let firsts = cut(corpus, options.shards).unwrap();
-    let (topics, rounds) = (u64::from(TOPICS), u64::from(options.staleness) + 1);
+    let (topics, rounds) = (u64::from(TOPICS), u64::from(options.sync.staleness()) + 1);
     // Tokens of the largest partition of a shard, and the largest part of them in one request.
     let (mut largest, mut requested) = (0, 0);
     let mut of_shards = Vec::new();

@@ -81,7 +81,7 @@ fn evaluated_epochs_have_the_counts_of_one_process() {
 fn rows_are_not_collected_while_rounds_overlap() {
     let mut setup = recovering(&corpus(), 2).collect_evaluated(true);
     assert_eq!(setup.check(), Ok(()));
-    setup.options.staleness = 1;
+    setup.options.sync = SyncMode::rounds(1);
     assert_eq!(setup.check(), Err(ConfigError::CollectedStaleness { staleness: 1 }));
     assert_eq!(setup.evaluate_every(0).check(), Ok(()));
 }

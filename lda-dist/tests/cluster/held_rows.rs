@@ -9,7 +9,10 @@ use super::*;
 /// Options with which rows may stay, also with rounds that overlap and rounds without visits.
 fn divisions() -> Vec<Options> {
     let cut = Options { shards: 4, servers: 3, routing: Routing::Pull, ..Options::default() };
-    let divide = |(partitions, rounds, staleness)| Options { partitions, rounds, staleness, ..cut };
+    let divide = |(partitions, rounds, staleness)| {
+        let sync = SyncMode::rounds(staleness);
+        Options { partitions, rounds, sync, ..cut }
+    };
     [(4, 4, 0), (13, 6, 0), (13, 12, 2)].map(divide).to_vec()
 }
 

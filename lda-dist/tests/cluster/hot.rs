@@ -48,7 +48,8 @@ fn rows_on_several_servers_give_the_bits_of_one() {
         (Routing::Cheapest, 5, 1, long),
     ] {
         let run = |servers: u32| {
-            let cut = Options { shards: 5, partitions: 7, rounds, staleness, ..Options::default() };
+            let sync = SyncMode::rounds(staleness);
+            let cut = Options { shards: 5, partitions: 7, rounds, sync, ..Options::default() };
             let options = Options { servers, routing, hybrid, ..cut };
             let setup = of_many_topics(setup(&corpus, 1, options));
             let placement = placed(&corpus, &setup);
@@ -74,7 +75,8 @@ fn hot_words_give_the_same_bits_over_any_network() {
     let bad = Network { loss: 0.1, duplication: 0.1, reordering: 0.3, ..Network::default() };
     let long = Hybrid { short_length: 15, mh_steps: 2 };
     for (rounds, staleness, hybrid) in [(5, 0, Hybrid::default()), (7, 2, long)] {
-        let cut = Options { shards: 5, partitions: 7, rounds, staleness, ..Options::default() };
+        let sync = SyncMode::rounds(staleness);
+        let cut = Options { shards: 5, partitions: 7, rounds, sync, ..Options::default() };
         let options = Options { servers: 3, hybrid, ..cut };
         let expected = expected(&corpus, &of_many_topics(setup(&corpus, 1, options)));
         for (workers, network) in [(1, Network::default()), (3, bad)] {

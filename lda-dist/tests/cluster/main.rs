@@ -29,13 +29,13 @@ use lda_core::train::SamplerKind;
 use lda_dist::cluster::{
     Documents, Failed, MASTER, Memory, NonZeros, Report, Role, Setup, Waited, run_local,
 };
-use lda_dist::config::Hybrid;
-use lda_dist::config::{ConfigError, Options, Routing};
+use lda_dist::config::{ConfigError, Hybrid, Options, Routing, SAMPLERS};
 use lda_dist::documents::{InMemory, ReadShardError};
 use lda_dist::in_process::InProcess;
 use lda_dist::priors::Priors;
 use lda_dist::spec::ModelSpec;
 use lda_dist::stats::Bytes;
+use lda_dist::sync::SyncMode;
 use lda_transport::NodeId;
 use lda_transport::rpc::{Config, Identity};
 use lda_transport::sim::{Network, Options as SimOptions, World};
@@ -257,8 +257,8 @@ fn non_zeros(run: &InProcess<u16>) -> NonZeros {
 /// State at the end of a run in one process.
 fn expected(corpus: &Corpus, setup: &Setup) -> End {
     let mut run = InProcess::<u16>::new(&setup.spec, corpus, &setup.options).unwrap();
-    let Options { shards, rounds, staleness, routing, hybrid, .. } = setup.options;
-    let is_apart = rounds >= shards * (staleness + 1);
+    let Options { shards, rounds, sync, routing, hybrid, .. } = setup.options;
+    let is_apart = rounds >= shards * (sync.staleness() + 1);
     let rows_may_stay = is_apart && routing == Routing::Pull && hybrid == Hybrid::default();
     let mut end = End { rows_may_stay, ..End::default() };
     for epoch in 1..=setup.epochs {
@@ -317,7 +317,8 @@ fn any_number_of_workers_gives_the_bits_of_one_process() {
         // With a staleness, ranges are merged into partitions.
         let ranges = 20 * u32::from(staleness > 0);
         let passes = 1 + rounds as u8 % 2;
-        let options = Options { servers: 3, routing, staleness, ranges, passes, ..cut };
+        let sync = SyncMode::rounds(staleness);
+        let options = Options { servers: 3, routing, sync, ranges, passes, ..cut };
         let expected = expected(&corpus, &setup(&corpus, 1, options));
         let mut reports = None;
         for (workers, network) in

@@ -47,7 +47,8 @@ fn changing_priors_are_those_of_one_process() {
         (Routing::Cheapest, 3, 2, Hybrid::default()),
     ] {
         for updates in UPDATES {
-            let cut = Options { shards: 5, partitions: 7, rounds, staleness, ..Options::default() };
+            let sync = SyncMode::rounds(staleness);
+            let cut = Options { shards: 5, partitions: 7, rounds, sync, ..Options::default() };
             let options = Options { servers: 3, routing, hybrid, ..cut };
             let setup = |workers| {
                 with(updates, setup(&corpus, workers, options)).epochs(6).evaluate_every(4)

@@ -213,7 +213,7 @@ fn a_lost_server_or_master_costs_no_epoch() {
     ] {
         let mut setup = spec(&corpus, 3).epochs(6);
         setup.options.hybrid = hybrid;
-        setup.options.staleness = staleness;
+        setup.options.sync = SyncMode::rounds(staleness);
         let what = format!("staleness {staleness}, {hybrid:?}, {lost:?}, {storage}");
         let storage = storage.then(|| Arc::new(Memory::default()));
         let mut world = match &storage {

@@ -11,9 +11,9 @@ use lda_transport::sim::{Chaos, FaultWindow};
 use super::recovery::{spec, world};
 use super::*;
 
-fn staleness(corpus: &Corpus, workers: u32, rounds: u16, staleness: u16) -> Setup {
+fn staleness(corpus: &Corpus, workers: u32, rounds: u16, sync: SyncMode) -> Setup {
     let mut setup = spec(corpus, workers);
-    setup.options = Options { partitions: 8, rounds, staleness, ..setup.options };
+    setup.options = Options { partitions: 8, rounds, sync, ..setup.options };
     setup
 }
 
@@ -35,9 +35,11 @@ fn between(mut from: Round, to: Round, rounds: u16) -> u16 {
 fn a_slow_worker_delays_others_at_the_staleness_bound() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
-    for (rounds, slack_of) in [(4, 0), (8, 1), (8, 3), (4, 3), (2, 1)] {
-        let setup = staleness(&corpus, 2, rounds, slack_of);
-        let expected = expected(&corpus, &setup);
+    let exact =
+        [(4, 0), (8, 1), (8, 3), (4, 3), (2, 1)].map(|(rounds, of)| (rounds, SyncMode::rounds(of)));
+    let bounded = [(4, 0), (8, 3), (2, 1)].map(|(rounds, of)| (rounds, SyncMode::bounded(of)));
+    for (rounds, sync) in exact.into_iter().chain(bounded) {
+        let setup = staleness(&corpus, 2, rounds, sync);
         let storage = Arc::new(Memory::default());
         let mut world = world(&setup, &stored, &storage, Network::default(), 1);
         let (quick, slow, server) = (setup.worker(0), setup.worker(1), setup.server(1));
@@ -52,11 +54,15 @@ fn a_slow_worker_delays_others_at_the_staleness_bound() {
         world.silence(server, slow);
         world.run_for(Duration::from_secs(1));
         let (ahead, behind) = (round(&world, quick), round(&world, slow));
-        assert_eq!(between(behind, ahead, rounds), slack_of, "{ahead:?} {behind:?}");
+        assert_eq!(between(behind, ahead, rounds), sync.staleness(), "{ahead:?} {behind:?}");
         world.unsilence(server, slow);
         run(&mut world);
         let found = of_world(&mut world, &setup, &stored);
-        assert!(found.is_like(&expected), "{rounds} rounds, slack {slack_of}");
+        if sync.is_reproducible() {
+            assert!(found.is_like(&expected(&corpus, &setup)), "{rounds} rounds, {sync:?}");
+        } else {
+            check_counts(&found, &corpus, &format!("{rounds} rounds, {sync:?}"));
+        }
     }
 }
 
@@ -90,7 +96,9 @@ fn a_restarted_run_has_the_counts_of_its_topics() {
     let lossy = Network { loss: 0.05, duplication: 0.05, reordering: 0.2, ..Network::default() };
     let (mut attempts, mut checked) = (0, 0);
     for seed in 0..40 {
-        let mut setup = staleness(&corpus, 1 + seed as u32 % 4, 8, 1 + seed as u16 % 3);
+        let by = 1 + seed as u16 % 3;
+        let sync = if seed % 5 < 2 { SyncMode::bounded(by) } else { SyncMode::rounds(by) };
+        let mut setup = staleness(&corpus, 1 + seed as u32 % 4, 8, sync);
         if seed % 3 == 0 {
             setup.options.hybrid = Hybrid { short_length: 12, mh_steps: 2 };
         }
@@ -125,7 +133,7 @@ fn stopped_nodes_end_after_an_epoch() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     for (seed, node) in (0..12).zip([0, 1, 4, 3].into_iter().cycle()) {
-        let setup = staleness(&corpus, 3, 8, 1 + seed as u16 % 3);
+        let setup = staleness(&corpus, 3, 8, SyncMode::rounds(1 + seed as u16 % 3));
         let storage = Arc::new(Memory::default());
         let mut world = world(&setup, &stored, &storage, Network::default(), seed);
         let until = |world: &mut World<Node>, is_so: &dyn Fn(&World<Node>) -> bool| {
@@ -156,5 +164,47 @@ fn stopped_nodes_end_after_an_epoch() {
         let epochs: Vec<u32> = found.reports.iter().map(|report| report.epoch).collect();
         let first = if id == MASTER { epoch + 1 } else { 1 };
         assert_eq!(epochs, (first..=8).collect::<Vec<_>>(), "seed {seed}");
+    }
+}
+
+#[test]
+fn one_shard_with_a_bound_has_the_bits_of_bulk_synchronous_rounds() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 1).unwrap();
+    let bad = Network { loss: 0.1, duplication: 0.1, reordering: 0.3, ..Network::default() };
+    for routing in [Routing::Cheapest, Routing::Pull, Routing::Push] {
+        let cut = Options { shards: 1, partitions: 7, rounds: 3, routing, ..Options::default() };
+        let options = Options { servers: 3, ..cut };
+        let expected = expected(&corpus, &setup(&corpus, 1, options));
+        let options = Options { sync: SyncMode::bounded(0), ..options };
+        let setup = setup(&corpus, 1, options);
+        let mut world = super::world(&setup, &stored, bad, 3);
+        run(&mut world);
+        let found = of_world(&mut world, &setup, &stored);
+        assert!(found.is_like(&expected), "{routing:?}");
+    }
+}
+
+#[test]
+fn a_bound_keeps_the_counts_of_all_routes_and_samplers() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 5).unwrap();
+    let bad = Network { loss: 0.1, duplication: 0.1, reordering: 0.3, ..Network::default() };
+    for (seed, sampler) in (0..).zip(SAMPLERS) {
+        for (routing, rounds, staleness) in [
+            (Routing::Cheapest, 2, 1),
+            (Routing::Pull, 7, 3),
+            (Routing::Pull, 1, 0),
+            (Routing::Push, 4, 2),
+        ] {
+            let (sampler, sync) = (sampler.into(), SyncMode::bounded(staleness));
+            let cut = Options { shards: 5, partitions: 7, rounds, sampler, ..Options::default() };
+            let options = Options { servers: 2, routing, sync, ..cut };
+            let setup = setup(&corpus, 1 + seed % 4, options);
+            let mut world = super::world(&setup, &stored, bad, u64::from(seed));
+            run(&mut world);
+            let found = of_world(&mut world, &setup, &stored);
+            check_counts(&found, &corpus, &format!("{options:?}"));
+        }
     }
 }

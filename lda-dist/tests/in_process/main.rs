@@ -1,6 +1,7 @@
 //! Rounds in one process: counts are those of the topics, the order of shards does not matter, and
 //! the law is the model's.
 
+mod bounded;
 mod hybrid;
 mod priors;
 mod samplers;
@@ -21,6 +22,7 @@ use lda_dist::placement::Partitioner;
 use lda_dist::request::Kind;
 use lda_dist::spec::{ModelSpec, SpecError};
 use lda_dist::stats::Bytes;
+use lda_dist::sync::SyncMode;
 use statrs::distribution::{ChiSquared, ContinuousCDF};
 
 /// Documents of a few topics each, words of very different frequency.

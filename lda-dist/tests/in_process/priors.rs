@@ -79,7 +79,7 @@ fn learnt_priors_follow_from_the_counts() {
     ] {
         let learn = Learn { alpha, beta, burn_in: 2, every: 3 };
         let spec = ModelSpec::builder(TOPICS, 50).alpha(0.4).beta(0.2).learn(learn).build();
-        let options = Options { rounds: 6, staleness, ..cut };
+        let options = Options { rounds: 6, sync: SyncMode::rounds(staleness), ..cut };
         let mut run = InProcess::<u16>::new(&spec.unwrap(), &corpus, &options).unwrap();
         for epoch in 1..=9 {
             let (priors, before) = (run.priors(), counts(&run));

@@ -7,6 +7,7 @@ use lda_dist::config::{ConfigError, Options, Routing};
 use lda_dist::in_process::InProcess;
 use lda_dist::placement::Partitioner;
 use lda_dist::spec::ModelSpec;
+use lda_dist::sync::SyncMode;
 
 use super::{check_counts, corpus, hash, spec, topics};
 
@@ -15,7 +16,7 @@ const LONG: Hybrid = Hybrid { short_length: 20, mh_steps: 2 };
 fn options(rounds: u16, staleness: u16) -> Options {
     let partitions = u32::from(rounds).max(9);
     let cut = Options { shards: 4, partitions, rounds, servers: 3, ..Options::default() };
-    Options { staleness, ..cut }
+    Options { sync: SyncMode::rounds(staleness), ..cut }
 }
 
 #[test]
@@ -100,7 +101,7 @@ fn with_enough_rounds_staleness_does_not_cost_likelihood() {
     };
     let of = |rounds, staleness| {
         let cut = Options { shards: 8, partitions: 32, rounds, servers: 2, ..Options::default() };
-        mean(&Options { staleness, ..cut })
+        mean(&Options { sync: SyncMode::rounds(staleness), ..cut })
     };
     let expected = of(8, 0);
     let away = |rounds, staleness| of(rounds, staleness) / expected - 1.0;

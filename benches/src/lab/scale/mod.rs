@@ -333,7 +333,7 @@ fn project(
                         servers: options.servers,
                         partitions: options.partitions,
                         rounds: options.rounds,
-                        staleness: options.staleness,
+                        staleness: options.sync.staleness(),
                         takes,
                     });
                 }

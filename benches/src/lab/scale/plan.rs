@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lda_dist::config::{Options, Routing};
+use lda_dist::sync::SyncMode;
 use serde::{Deserialize, Serialize};
 
 use super::super::files::read_plan;
@@ -306,13 +307,13 @@ impl ScaleArm {
         let partitions = servers * self.partitions.unwrap_or(1);
         let most = u16::try_from(partitions).unwrap_or(u16::MAX);
         let rounds = self.rounds.unwrap_or(shards).min(most).max(1);
-        let staleness = self.staleness.min(rounds - 1);
+        let sync = SyncMode::rounds(self.staleness.min(rounds - 1));
         let routing = match self.routing {
             Route::Cheapest => Routing::Cheapest,
             Route::Pull => Routing::Pull,
             Route::Push => Routing::Push,
         };
-        Options { shards, partitions, rounds, staleness, servers, routing, ..Options::default() }
+        Options { shards, partitions, rounds, sync, servers, routing, ..Options::default() }
     }
 }
 
@@ -377,11 +378,11 @@ mod tests {
     fn defaults_of_an_arm_follow_from_the_machines() {
         let options = ScaleArm::default().options(1000);
         assert_eq!((options.shards, options.servers, options.partitions), (1000, 1000, 1000));
-        assert_eq!((options.rounds, options.staleness), (1000, 0));
+        assert_eq!((options.rounds, options.sync), (1000, SyncMode::rounds(0)));
         let few = ScaleArm { machines_per_server: Some(8), staleness: 200, ..ScaleArm::default() };
         let options = few.options(1000);
         assert_eq!((options.servers, options.partitions, options.rounds), (125, 125, 125));
-        assert_eq!(options.staleness, 124);
+        assert_eq!(options.sync, SyncMode::rounds(124));
         let many = ScaleArm { workers: Some(16), partitions: Some(2), ..ScaleArm::default() };
         let options = many.options(100);
         assert_eq!((options.shards, options.partitions, options.rounds), (1600, 200, 200));

@@ -271,7 +271,8 @@ impl<'a> Division<'a> {
             let one = Rows::<u16>::bytes(topics, std::iter::once(length.into()), Density::Auto);
             documents * (one as f64 + 20.0)
         });
-        let of_shard = 4.0 * f64::from(self.topics) * (2.0 + f64::from(self.options.staleness));
+        let of_shard =
+            4.0 * f64::from(self.topics) * (2.0 + f64::from(self.options.sync.staleness()));
         6.0 * self.tokens() + rows.sum::<f64>() + shards * of_shard + 8.0 * words
     }
 
@@ -466,7 +467,7 @@ impl<'a> Division<'a> {
     }
 
     fn time(&self, of: &Projected, loads: &[Load], gbit: f64, machine: &MachinePlan) -> Time {
-        let Options { shards, servers, rounds, staleness, .. } = self.options;
+        let Options { shards, servers, rounds, sync, .. } = self.options;
         let bytes_a_second = gbit * 1e9 / 8.0;
         let over = |link: &Link| link.to.max(link.from) / bytes_a_second;
         let (worker, server, master) = (over(&of.worker), over(&of.server), over(&of.master));
@@ -491,8 +492,9 @@ impl<'a> Division<'a> {
             };
             (0..u64::from(rounds)).map(of_group).collect()
         };
-        let seconds =
-            |groups: &[f64], beside| rounds::seconds(groups, shards.into(), staleness, beside);
+        let seconds = |groups: &[f64], beside| {
+            rounds::seconds(groups, shards.into(), sync.staleness(), beside)
+        };
         let alone = groups(false, 1.0);
         let bound = |cores: f64| {
             let at_servers = (of.server_seconds + of.end_seconds) / cores;

@@ -14,6 +14,7 @@ use lda_dist::documents::StoredDocuments;
 use lda_dist::placement::Partitioner;
 use lda_dist::spec::{ModelSpec, SpecError};
 use lda_dist::storage::Storage;
+use lda_dist::sync::SyncMode;
 use lda_examples::parsers::{learn_parser, positive, share, start_parser};
 use serde::Deserialize;
 use thiserror::Error;
@@ -96,6 +97,9 @@ pub struct Training {
     /// Staleness of the counts in rounds: workers may run this many rounds ahead of the slowest one
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub staleness: u16,
+    /// Counts that a round reads
+    #[arg(long, value_enum, default_value_t = SyncKind::Rounds)]
+    pub sync: SyncKind,
     /// Words whose rows workers pull; the tokens of other words are pushed to servers [default: all, and
     /// cheapest from 100 shards on]
     #[arg(long, value_enum)]
@@ -159,6 +163,7 @@ impl Default for Training {
             ranges: 0,
             rounds: None,
             staleness: 0,
+            sync: SyncKind::Rounds,
             routing: None,
             sampler: SamplerKind::FPlus,
             short_length: None,
@@ -177,6 +182,16 @@ impl Default for Training {
 fn sampler_parser() -> impl TypedValueParser<Value = SamplerKind> {
     PossibleValuesParser::new(SamplerKind::ALL.map(SamplerKind::name))
         .try_map(|name| name.parse::<SamplerKind>())
+}
+
+/// Counts that a round reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SyncKind {
+    /// Those after the round staleness + 1 before it, exactly: a run can be repeated
+    Rounds,
+    /// At least those, and whatever else has arrived: fresher, but every run differs
+    Bounded,
 }
 
 /// Words whose rows are pulled.
@@ -365,8 +380,12 @@ impl Training {
         let partitioner = self.partitioner.partitioner();
         let cut =
             Options { shards, partitions, rounds, servers, partitioner, ..Options::default() };
-        let (staleness, ranges, passes) = (self.staleness, self.ranges, self.passes);
-        let options = self.with_sampler(Options { routing, staleness, ranges, passes, ..cut })?;
+        let sync = match self.sync {
+            SyncKind::Rounds => SyncMode::rounds(self.staleness),
+            SyncKind::Bounded => SyncMode::bounded(self.staleness),
+        };
+        let (ranges, passes) = (self.ranges, self.passes);
+        let options = self.with_sampler(Options { routing, sync, ranges, passes, ..cut })?;
         Ok(Setup::new(spec, of.fingerprint)
             .options(options)
             .workers(self.workers)
@@ -416,7 +435,10 @@ mod tests {
         assert_eq!((found.shards, found.partitions, found.rounds), (20, 36, 20));
         let prefetch = Training { staleness: 2, ..Training::default() };
         let found = options(&prefetch, of(1000, 500));
-        assert_eq!((found.shards, found.partitions, found.rounds, found.staleness), (8, 24, 24, 2));
+        assert_eq!((found.shards, found.partitions, found.rounds), (8, 24, 24));
+        assert_eq!(found.sync, SyncMode::rounds(2));
+        let bounded = Training { sync: SyncKind::Bounded, ..prefetch.clone() };
+        assert_eq!(options(&bounded, of(1000, 500)).sync, SyncMode::bounded(2));
         assert_eq!(options(&prefetch, of(1000, 9)).rounds, 9);
     }
 

@@ -181,7 +181,7 @@ impl Rounds {
         self.unsent = sum(std::mem::take(&mut self.unsent), delta)?;
         // After the joining, and before an epoch that waits for the one before, several rounds start with
         // the same counts; else one starts at a time.
-        let open = setup.options.sync().open_from(self.oldest, rounds);
+        let open = setup.options.sync.open_from(self.oldest, rounds);
         for next in open.skip_while(|open| *open <= self.begun) {
             if next.epoch > last_epoch {
                 break;
@@ -237,6 +237,7 @@ mod tests {
     use super::*;
     use crate::config::Routing;
     use crate::spec::ModelSpec;
+    use crate::sync::SyncMode;
 
     fn pulled(rounds: u16) -> Setup {
         let options = Options { shards: 2, partitions: 4, rounds, ..Options::default() };
@@ -279,7 +280,8 @@ mod tests {
 
     #[test]
     fn deltas_of_rounds_without_a_successor_are_sent_with_the_next() {
-        let options = Options { staleness: 1, rounds: 3, partitions: 4, ..Options::default() };
+        let options =
+            Options { sync: SyncMode::rounds(1), rounds: 3, partitions: 4, ..Options::default() };
         let setup = pulled(3).options(options);
         let mut rounds = Rounds::new(Round::joining(0, 1), 3);
         rounds.advance(vec![(0, 5)], &setup, 1).unwrap();

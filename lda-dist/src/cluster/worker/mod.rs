@@ -297,7 +297,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         }
         let options = &node.setup.options;
         let oldest = attempt.round().next(options.rounds);
-        if !options.sync().may_start(round, oldest, options.rounds) {
+        if !options.sync.may_start(round, oldest, options.rounds) {
             return Err(unexpected("a round that may not start now"));
         }
         if needed > round.epoch {

@@ -217,7 +217,7 @@ impl<T: TopicIndex> Attempt<T> {
         if after.push {
             self.pushes_after = round.epoch;
         }
-        if round.number >= node.setup.options.staleness {
+        if round.number >= node.setup.options.sync.staleness() {
             // All workers have ended the epoch before, and the master has reported it.
             self.memory_checkpoints.forget_before(round.epoch.saturating_sub(1));
         }
@@ -332,13 +332,7 @@ impl<T: TopicIndex> Attempt<T> {
         let round = self.round.next(options.rounds);
         let Some(start) = self.may_begin.remove(&round) else { return Ok(false) };
         let RoundStart { delta, priors } = start;
-        for (topic, by) in delta {
-            let total = &mut self.totals[topic as usize];
-            *total = total.checked_add_signed(by).ok_or_else(|| Failed::Message {
-                peer: MASTER,
-                what: "totals below 0".to_owned(),
-            })?;
-        }
+        self.add_to_totals(&delta)?;
         self.round = round;
         self.sampling = Some(span!(INFO, "round", epoch = round.epoch, round = round.number));
         if round.number == 0 {
@@ -358,14 +352,47 @@ impl<T: TopicIndex> Attempt<T> {
             let routing = options.routing;
             node.samplers.for_each(&mut self.shards, |shard| shard.begin_epoch(spec, routing));
         }
+        let ahead =
+            if options.sync.reads_newest() { self.add_later_totals(options.rounds)? } else { 0 };
+        let lacking =
+            if spec.waits_before(round) { 0 } else { options.sync.own_rounds_lacking(ahead) };
         for shard in &mut self.shards {
-            shard.begin_round(&self.totals, options.sync(), spec.waits_before(round))?;
+            shard.begin_round(&self.totals, lacking)?;
         }
         if self.tasks.last() < round {
             self.queue_round(round, node.setup);
         }
         (0..self.shards.len()).for_each(|shard| self.push_next(shard, node));
         Ok(true)
+    }
+
+    /// Adds changes of C_k.
+    fn add_to_totals(&mut self, delta: &[(u32, i32)]) -> Result<(), Failed> {
+        for &(topic, by) in delta {
+            let total = &mut self.totals[topic as usize];
+            *total = total.checked_add_signed(by).ok_or_else(|| Failed::Message {
+                peer: MASTER,
+                what: "totals below 0".to_owned(),
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Adds the changes of C_k that have arrived with the starts of later rounds of this epoch; returns the
+    /// number of these rounds. An epoch's first totals are the same at all nodes, as
+    /// [α by size](ModelSpec::by_size) follows from them.
+    fn add_later_totals(&mut self, rounds: u16) -> Result<usize, Failed> {
+        let mut next = self.round.next(rounds);
+        let mut ahead = 0;
+        while next.epoch == self.round.epoch
+            && let Some(start) = self.may_begin.get_mut(&next)
+        {
+            let delta = std::mem::take(&mut start.delta);
+            self.add_to_totals(&delta)?;
+            next = next.next(rounds);
+            ahead += 1;
+        }
+        Ok(ahead)
     }
 
     /// Reports rounds to the master that servers have acknowledged, in order.
