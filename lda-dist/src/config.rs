@@ -233,6 +233,19 @@ pub enum ConfigError {
         /// Number of partitions.
         partitions: usize,
     },
+    /// The run may go on with no worker, or only with more than it has.
+    #[error("at least {least} of {workers} workers: set a number from 1 to {workers}")]
+    MinWorkers {
+        /// Smallest number of workers.
+        least: u32,
+        /// Number of workers.
+        workers: u32,
+    },
+    /// Workers of an elastic run have no storage to pass the topics of their shards on.
+    #[error(
+        "a run that goes on with fewer workers needs a storage for checkpoints: give all nodes one, or require all workers"
+    )]
+    ElasticWithoutStorage,
     /// The staleness is not below the number of rounds per epoch: a shard would sample the same
     /// words in two open rounds.
     #[error(

@@ -1,4 +1,4 @@
-//! Assignment of shards to workers.
+//! Assignment of shards to workers, which may change while a run is on: results depend on shards alone.
 
 use std::sync::Arc;
 
@@ -56,9 +56,79 @@ impl Assignment {
     }
 }
 
+/// The worker of each shard in an attempt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Assigned(pub Vec<u32>);
+
+impl Assigned {
+    /// Shards of a worker, ascending.
+    pub fn shards(&self, worker: u32) -> Vec<u16> {
+        let own = (0..).zip(&self.0).filter(|(_, of)| **of == worker);
+        own.map(|(shard, _)| shard).collect()
+    }
+
+    /// Gives the shards to these workers, numbers ascending: about equally many to each, and as few as
+    /// possible to another one than before. There must be a worker, and at most one per shard.
+    pub fn among(&self, workers: &[u32]) -> Self {
+        let shards = self.0.len();
+        let mut kept: Vec<(u32, Vec<u16>)> =
+            workers.iter().map(|&worker| (worker, self.shards(worker))).collect();
+        // Workers that have the most keep one more, if not all can have the same number.
+        kept.sort_by_key(|(_, own)| std::cmp::Reverse(own.len()));
+        let (each, more) = (shards / kept.len(), shards % kept.len());
+        let mut all: Vec<Option<u32>> = vec![None; shards];
+        let mut missing: Vec<(u32, usize)> = Vec::new();
+        for (index, (worker, own)) in kept.into_iter().enumerate() {
+            let quota = each + usize::from(index < more);
+            own.iter().take(quota).for_each(|&shard| all[usize::from(shard)] = Some(worker));
+            missing.push((worker, quota.saturating_sub(own.len())));
+        }
+        missing.sort_unstable();
+        let mut takers =
+            missing.into_iter().flat_map(|(worker, number)| std::iter::repeat_n(worker, number));
+        let mut taker = || takers.next().expect("quotas add up to the shards");
+        Self(all.into_iter().map(|worker| worker.unwrap_or_else(&mut taker)).collect())
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn shards_are_shared_evenly_and_few_move(
+            before in prop::collection::vec(0..9u32, 1..40),
+            workers in prop::collection::btree_set(0..9u32, 1..9),
+        ) {
+            let workers: Vec<u32> = workers.into_iter().take(before.len()).collect();
+            let before = Assigned(before);
+            let now = before.among(&workers);
+            prop_assert_eq!(now.0.len(), before.0.len());
+            let numbers = workers.iter().map(|&worker| now.shards(worker).len());
+            prop_assert_eq!(numbers.clone().sum::<usize>(), before.0.len());
+            let (most, least) = (numbers.clone().max().unwrap(), numbers.min().unwrap());
+            prop_assert!(least > 0 && most <= least + 1);
+            // A worker gets shards of others only if it keeps its own.
+            for &worker in &workers {
+                let (old, new) = (before.shards(worker), now.shards(worker));
+                let stay = new.iter().filter(|shard| old.contains(shard)).count();
+                prop_assert!(stay == new.len() || stay == old.len());
+            }
+            prop_assert_eq!(now.among(&workers), now);
+        }
+    }
+
+    #[test]
+    fn a_worker_that_comes_takes_a_share_of_each() {
+        let two = Assigned(vec![0, 0, 0, 0, 1, 1, 1, 1]);
+        let four = two.among(&[0, 1, 2, 3]);
+        assert_eq!(four.0, [0, 0, 2, 2, 1, 1, 3, 3]);
+        assert_eq!(four.among(&[2]).0, [2; 8]);
+        assert_eq!(four.among(&[0, 1, 3]).0, [0, 0, 0, 1, 1, 1, 3, 3]);
+    }
 
     #[test]
     fn every_shard_has_one_worker_and_every_worker_a_shard() {

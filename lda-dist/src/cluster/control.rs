@@ -11,8 +11,9 @@
 //!          bytes held (8), and if the epoch is evaluated, else 0, non-zeros of C_d (8) and number
 //!          of shards (2), and for each its number (2) and its part of the log joint (8)
 //!          18 start, to all: attempt (4), epoch to go on from (4), last epoch of which all snapshots are
-//!          written (4), and epoch to fall back to if these cannot be read, 0 if none (4), documents
-//!          (8), sum of squared lengths (8), tokens and documents of each word
+//!          written (4), and epoch to fall back to if these cannot be read, 0 if none (4), number of
+//!          shards (2) and the worker of each (4), documents (8), sum of squared lengths (8), tokens and
+//!          documents of each word
 //!          19 begin, to all: round, first epoch whose snapshots are still needed (4), 1 if workers
 //!          write the topics after this round, else 0, 1 if they push all changes of rows in it, else
 //!          0, delta of C_k as a row of K signed entries, 1 and priors if this is the first round of an
@@ -34,6 +35,7 @@
 //!          27 restart, to the master: this worker cannot continue this attempt (4)
 //!          28 unreadable, to the master: this worker does not have the topics from which this
 //!          attempt (4) starts; reason as text
+//!          29 count, to a worker: request for the words of a shard (2) whose worker is not there
 //! round    epoch (4), number (2), attempt (4)
 //! priors   β (8), number of values of α (4): 1 for a symmetric α, or K; these values (8 each)
 //! ```
@@ -47,6 +49,7 @@ use lda_core::prior::Alpha;
 use lda_core::prior::learn::CountHistograms;
 
 use super::Waited;
+use super::assignment::Assigned;
 use super::epoch_range::EpochRange;
 use crate::aggregate::AggregateRequest;
 use crate::placement::{DocumentLengths, WordStats};
@@ -69,6 +72,7 @@ pub(super) const STOP: u8 = 25;
 pub(super) const KEEP: u8 = 26;
 pub(super) const RESTART_REQUEST: u8 = 27;
 pub(super) const UNREADABLE: u8 = 28;
+pub(super) const COUNT: u8 = 29;
 
 /// Longest reason of a failure, in bytes.
 const MAX_REASON_LEN: usize = 4096;
@@ -143,7 +147,8 @@ messages! {
     }
     /// To all: an attempt starts.
     START => Start {
-        attempt: u32, epoch: u32, checkpoint: Latest, lengths: DocumentLengths, words: WordStats
+        attempt: u32, epoch: u32, checkpoint: Latest, assigned: Assigned,
+        lengths: DocumentLengths, words: WordStats,
     }
     /// To all: a round starts; `delta` is that of C_k since the round before.
     BEGIN => Begin {
@@ -168,6 +173,8 @@ messages! {
     RESTART_REQUEST => RestartRequest { attempt: u32 }
     /// To the master: this worker does not have the topics from which the attempt starts.
     UNREADABLE => Unreadable { attempt: u32, why: String }
+    /// To a worker: request for the words of a shard.
+    COUNT => Count { shard: u16 }
 }
 
 /// Statistics of a worker's epoch.
@@ -353,6 +360,19 @@ impl Field for Vec<(u16, f64)> {
     }
 }
 
+/// Their number (2 bytes), and the worker of each shard.
+impl Field for Assigned {
+    fn put(&self, dimensions: Dimensions, to: &mut Vec<u8>) {
+        (self.0.len() as u16).put(dimensions, to);
+        self.0.iter().for_each(|worker| worker.put(dimensions, to));
+    }
+
+    fn take(dimensions: Dimensions, from: &mut &[u8]) -> Option<Self> {
+        let shards: u16 = Field::take(dimensions, from)?;
+        (0..shards).map(|_| Field::take(dimensions, from)).collect::<Option<_>>().map(Self)
+    }
+}
+
 /// (word, tokens, documents), words ascending: as a row of tokens and a row of documents.
 impl Field for Vec<(u32, u32, u32)> {
     fn put(&self, dimensions: Dimensions, to: &mut Vec<u8>) {
@@ -480,14 +500,14 @@ mod tests {
                         epoch_stats,
                     }
                 }),
-            (any::<[u32; 4]>(), lengths(), prop::array::uniform5(0..1u64 << 45)).prop_map(
-                |([attempt, epoch, latest, before], lengths, tokens)| {
+            (any::<[u32; 4]>(), lengths(), any::<Vec<u32>>(), prop::array::uniform5(0..1u64 << 45))
+                .prop_map(|([attempt, epoch, latest, before], lengths, workers, tokens)| {
+                    let assigned = Assigned(workers);
                     let of_words = tokens.iter().map(|tokens| tokens.div_ceil(3)).collect();
                     let words = WordStats::new(tokens.to_vec(), of_words).unwrap();
                     let checkpoint = Latest { epoch: latest, before };
-                    Control::Start { attempt, epoch, checkpoint, lengths, words }
-                }
-            ),
+                    Control::Start { attempt, epoch, checkpoint, assigned, lengths, words }
+                }),
             (round(), any::<(u32, bool, bool)>(), delta, priors()).prop_map(
                 |(round, (needed, write, push), delta, priors)| {
                     let delta = delta.into_iter().collect();
@@ -507,6 +527,7 @@ mod tests {
             (any::<u32>(), ".{0,20}")
                 .prop_map(|(attempt, why)| Control::Unreadable { attempt, why }),
             any::<(u32, u16)>().prop_map(|(attempt, slice)| Control::Rows { attempt, slice }),
+            any::<u16>().prop_map(|shard| Control::Count { shard }),
             any::<[u32; 3]>().prop_map(|[attempt, first, count]| {
                 let in_memory = EpochRange { first, count };
                 Control::Ready { attempt, in_memory }

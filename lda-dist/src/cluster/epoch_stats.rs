@@ -92,6 +92,7 @@ impl EpochStats {
         Report {
             epoch,
             attempt,
+            workers: 0,
             kept,
             bytes,
             memory,

@@ -22,6 +22,8 @@ pub enum Message {
     Failed,
     /// To all: an attempt starts.
     Start,
+    /// To a worker: request for the word counts of a shard of another worker.
+    Count,
     /// To all: a round starts.
     Begin,
     /// To servers: a round ends.
@@ -46,7 +48,7 @@ pub enum Message {
 
 impl Message {
     /// All kinds, in order.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Words,
         Self::Ready,
         Self::RoundDone,
@@ -55,6 +57,7 @@ impl Message {
         Self::Stop,
         Self::Failed,
         Self::Start,
+        Self::Count,
         Self::Begin,
         Self::End,
         Self::Keep,
@@ -79,6 +82,7 @@ impl Message {
             control::STOP => Self::Stop,
             control::FAILED => Self::Failed,
             control::START => Self::Start,
+            control::COUNT => Self::Count,
             control::BEGIN => Self::Begin,
             control::END => Self::End,
             control::KEEP => Self::Keep,

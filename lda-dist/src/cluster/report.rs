@@ -15,6 +15,8 @@ pub struct Report {
     pub epoch: u32,
     /// Number of restarts, plus 1.
     pub attempt: u32,
+    /// Number of workers that took part.
+    pub workers: u32,
     /// Last epoch that every worker has checkpointed; 0 if none.
     pub kept: u32,
     /// Bytes that moved between workers and servers, and of C_k.

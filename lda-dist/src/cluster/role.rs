@@ -187,7 +187,14 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
             Self::Master(master) if master.is_ending() => {
                 return master.finish_without(peer, port);
             }
-            Self::Master(master) => Some(master.kept()),
+            Self::Master(master) => match master.go_on_without(peer, port) {
+                Ok(true) => return,
+                Ok(false) => Some(master.kept()),
+                Err(failed) => {
+                    master.failed.get_or_insert(failed);
+                    return;
+                }
+            },
             // The master decides about workers.
             Self::Server(_) if peer != MASTER => return,
             Self::Server(_) | Self::Worker(_) => None,
@@ -203,7 +210,7 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
     pub fn needs(&self, peer: NodeId) -> bool {
         match self {
             Self::Master(master) => master.needs(peer),
-            Self::Server(server) => !server.is_finished(),
+            Self::Server(server) => server.needs(peer),
             Self::Worker(worker) => !worker.is_finished(),
         }
     }

@@ -1,8 +1,10 @@
 //! Server of a run: holds rows, and starts and ends rounds as the master says.
 
+use std::collections::BTreeSet;
+
 use lda_core::counts::TopicIndex;
-use lda_transport::Frame;
 use lda_transport::rpc::{Action, MessageBuf, ReplyHandle};
+use lda_transport::{Frame, NodeId};
 
 use super::control::Control;
 use super::epoch_range::EpochRange;
@@ -30,6 +32,8 @@ pub struct ServerNode<T: TopicIndex> {
     round: Round,
     ended: Option<Round>,
     totals: Vec<u32>,
+    /// Workers of the attempt; none before the first.
+    workers: BTreeSet<NodeId>,
     /// Requests of workers that are not processed yet.
     waiting: Vec<(ReplyHandle, Frame)>,
     finished: bool,
@@ -67,6 +71,7 @@ impl<T: TopicIndex> ServerNode<T> {
             round,
             ended: None,
             totals,
+            workers: BTreeSet::new(),
             waiting: Vec::new(),
             finished: false,
             stopped: None,
@@ -87,6 +92,12 @@ impl<T: TopicIndex> ServerNode<T> {
     /// Returns whether the master has ended the run, or released this node.
     pub fn is_finished(&self) -> bool {
         self.finished
+    }
+
+    /// Whether the run needs this node's connection to a peer.
+    pub(super) fn needs(&self, peer: NodeId) -> bool {
+        !self.finished
+            && (peer == MASTER || self.workers.is_empty() || self.workers.contains(&peer))
     }
 
     /// Progress of this node.
@@ -185,8 +196,12 @@ impl<T: TopicIndex> ServerNode<T> {
     fn receive(&mut self, body: &Frame) -> Result<Vec<u8>, Refusal> {
         let spec = &self.setup.spec;
         match Control::decode(spec.topics(), spec.words(), body) {
-            Some(Control::Start { attempt, epoch, lengths, words, .. }) => {
-                self.start(Round::joining(epoch, attempt), lengths, &words)
+            Some(Control::Start { attempt, epoch, assigned, lengths, words, .. }) => {
+                let reply = self.start(Round::joining(epoch, attempt), lengths, &words)?;
+                let worker =
+                    |&worker: &u32| NodeId(1 + self.setup.options.servers.saturating_add(worker));
+                self.workers = assigned.0.iter().map(worker).collect();
+                Ok(reply)
             }
             // A server that was restarted, or that has no words yet, must accept it too.
             Some(Control::Finish { attempt, kept, stopped, .. }) => {

@@ -6,6 +6,7 @@ use lda_core::container::checksum;
 use lda_transport::NodeId;
 
 use super::Assignment;
+use super::assignment::Assigned;
 use crate::aggregate::Registry;
 use crate::config::{ConfigError, Hybrid, Options};
 use crate::placement::Placement;
@@ -60,6 +61,12 @@ pub struct Setup {
     pub options: Options,
     /// Number of workers, at most the number of shards; default 1.
     pub workers: u32,
+    /// Smallest number of workers with which the run goes on; default all. With fewer than all, a run is
+    /// **elastic**: a worker may leave between two epochs, one that is lost is left out after the patience
+    /// of the master, and one that comes takes part from the next epoch on. That does not change the bits.
+    /// Shards move with their topics by way of the storage, which the nodes need. Only the master's value
+    /// matters.
+    pub min_workers: Option<u32>,
     /// Assignment of shards to workers, which does not change the bits; default
     /// [`Assignment::Runs`].
     pub assignment: Assignment,
@@ -103,6 +110,7 @@ impl Setup {
             spec,
             options: Options::default(),
             workers: 1,
+            min_workers: None,
             assignment: Assignment::Runs,
             epochs: 200,
             evaluate_every: 10,
@@ -132,6 +140,12 @@ impl Setup {
     /// Sets [`workers`](field@Self::workers).
     pub fn workers(mut self, workers: u32) -> Self {
         self.workers = workers;
+        self
+    }
+
+    /// Sets [`min_workers`](field@Self::min_workers).
+    pub fn min_workers(mut self, workers: impl Into<Option<u32>>) -> Self {
+        self.min_workers = workers.into();
         self
     }
 
@@ -210,6 +224,7 @@ impl Setup {
             spec,
             options,
             workers,
+            min_workers: _,
             assignment,
             epochs,
             evaluate_every,
@@ -262,12 +277,16 @@ impl Setup {
     /// Checks that the options fit each other, and that every worker has a shard.
     ///
     /// # Errors
-    /// [`ConfigError::Workers`], [`ConfigError::AssignedShards`], [`ConfigError::UnknownWorker`],
+    /// [`ConfigError::Workers`], [`ConfigError::MinWorkers`], [`ConfigError::AssignedShards`], [`ConfigError::UnknownWorker`],
     /// [`ConfigError::WorkerWithoutShards`], [`ConfigError::CollectedStaleness`], and those of [`Options::check`].
     pub fn check(&self) -> Result<(), ConfigError> {
         let (workers, shards) = (self.workers, self.options.shards);
         if workers == 0 || workers > shards.into() {
             return Err(ConfigError::Workers { workers, shards });
+        }
+        let least = self.least_workers();
+        if !(1..=workers).contains(&least) {
+            return Err(ConfigError::MinWorkers { least, workers });
         }
         self.assignment.check(shards, workers)?;
         let staleness = self.options.sync.staleness();
@@ -308,7 +327,26 @@ impl Setup {
         TripContext { spec: &self.spec, options: &self.options, placement }
     }
 
-    /// Shards of a worker, ascending.
+    /// Number of workers without which the run cannot go on.
+    pub(super) fn least_workers(&self) -> u32 {
+        self.min_workers.unwrap_or(self.workers)
+    }
+
+    /// Whether the run can go on without some of its workers.
+    pub fn is_elastic(&self) -> bool {
+        self.least_workers() < self.workers
+    }
+
+    /// The worker of each shard while all workers are there.
+    pub(super) fn assigned(&self) -> Assigned {
+        let mut assigned = vec![0; usize::from(self.options.shards)];
+        for worker in 0..self.workers {
+            self.shards(worker).into_iter().for_each(|shard| assigned[usize::from(shard)] = worker);
+        }
+        Assigned(assigned)
+    }
+
+    /// Shards of a worker while all workers are there, ascending.
     pub fn shards(&self, worker: u32) -> Vec<u16> {
         self.assignment.shards(worker, self.options.shards, self.workers)
     }

@@ -5,6 +5,7 @@ mod bounds;
 mod checkpoints;
 mod collected;
 mod coverage;
+mod elastic;
 mod held_rows;
 mod history;
 mod hot;
@@ -156,6 +157,7 @@ fn strip(report: &mut Report) {
     assert!(std::mem::take(&mut report.bytes.totals) > 0);
     let Memory { worker, server } = std::mem::take(&mut report.memory);
     assert!(worker > 0 && server > 0);
+    assert!(std::mem::take(&mut report.workers) > 0);
     report.waited = Waited::default();
 }
 

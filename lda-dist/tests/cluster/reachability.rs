@@ -15,7 +15,7 @@ fn never_sent(kind: Kind) -> Option<&'static str> {
     let gets = match (to, part) {
         (Who::Master, Part::Asked) => to_master,
         (Who::Master, _) => !to_master && !of_worker,
-        (Who::Server, Part::Asked) => !to_master && message != Keep,
+        (Who::Server, Part::Asked) => !to_master && !matches!(message, Keep | Count),
         (Who::Server, _) => matches!(message, Ready | Stop),
         (Who::Worker, Part::Asked) => matches!(message, Start | Begin | Keep | Finish),
         (Who::Worker, _) => {
@@ -26,6 +26,7 @@ fn never_sent(kind: Kind) -> Option<&'static str> {
     match message {
         _ if !gets => Some("other roles receive it"),
         Failed => Some("a failed role sends nothing; its driver does"),
+        Count => Some("only elastic runs have shards whose worker is not there"),
         _ => None,
     }
 }

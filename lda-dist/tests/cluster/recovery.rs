@@ -345,29 +345,38 @@ fn a_worker_that_learns_last_of_a_restarted_server_restarts_too() {
     }
 }
 
-/// Refuses to write the topics of shard 1 after epoch 4.
-#[derive(Debug, Default)]
-struct Full(Memory);
+/// Refuses to write objects whose names begin like this.
+#[derive(Debug)]
+pub(super) struct Full {
+    storage: Memory,
+    refused: &'static str,
+}
+
+impl Full {
+    pub(super) fn new(refused: &'static str) -> Self {
+        Self { storage: Memory::default(), refused }
+    }
+}
 
 impl Storage for Full {
     fn read(&self, name: &str) -> Result<Vec<u8>, StorageError> {
-        self.0.read(name)
+        self.storage.read(name)
     }
 
     fn write(&self, name: &str, content: &[u8]) -> Result<(), StorageError> {
-        if name != "topics-00000004-00001" {
-            return self.0.write(name, content);
+        if !name.starts_with(self.refused) {
+            return self.storage.write(name, content);
         }
         let error = io::Error::from(io::ErrorKind::StorageFull);
         Err(StorageError::Io { place: name.to_owned(), error })
     }
 
     fn has(&self, name: &str) -> Result<bool, StorageError> {
-        self.0.has(name)
+        self.storage.has(name)
     }
 
     fn remove(&self, name: &str) -> Result<(), StorageError> {
-        self.0.remove(name)
+        self.storage.remove(name)
     }
 }
 
@@ -376,7 +385,8 @@ fn an_incomplete_checkpoint_is_not_used() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     let setup = spec(&corpus, 3);
-    let storage = Arc::new(Full::default());
+    // Topics of shard 1 after epoch 4.
+    let storage = Arc::new(Full::new("topics-00000004-00001"));
     let mut world = world(&setup, &stored, &storage, Network::default(), 1);
     run(&mut world);
     let found = of_world(&mut world, &setup, &stored);

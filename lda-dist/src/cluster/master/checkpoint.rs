@@ -41,6 +41,11 @@ impl Checkpoint {
         Self { writer, run, options, by_worker, writing, latest, trouble: None }
     }
 
+    /// Returns whether checkpoints are written anywhere.
+    pub fn has_storage(&self) -> bool {
+        self.writer.is_some()
+    }
+
     /// The last epoch that all workers have written, and the one before.
     pub fn latest(&self) -> Latest {
         self.latest
@@ -91,19 +96,23 @@ impl Checkpoint {
     }
 
     /// Records the last epoch that the workers have written, if it is the same for all of them, and a
-    /// later one.
-    pub fn record(&mut self) {
+    /// later one. Returns whether it has.
+    pub fn record(&mut self) -> bool {
         let mut epochs = self.by_worker.values().copied();
         let epoch = epochs.next().unwrap_or(0);
         if epoch <= self.latest.epoch || epochs.any(|other| other != epoch) {
-            return;
+            return false;
         }
-        let Some(writer) = &self.writer else { return };
+        let Some(writer) = &self.writer else { return false };
         let latest = Latest { epoch, before: self.latest.epoch };
         match writer.storage().write(LATEST, encode_latest(self.run, latest).as_bytes()) {
-            Ok(()) => self.latest = latest,
+            Ok(()) => {
+                self.latest = latest;
+                true
+            }
             Err(error) => {
                 self.trouble = Some(CheckpointError::NotWritten { why: error.to_string() });
+                false
             }
         }
     }

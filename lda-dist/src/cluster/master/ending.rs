@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use lda_transport::NodeId;
 use lda_transport::rpc::{RequestId, RequestKind};
+use lda_transport::{Frame, NodeId};
 
 use super::rounds::Rounds;
 use super::{EndedEpoch, Master, RequestPurpose, Step, unexpected};
@@ -127,20 +127,32 @@ impl Master {
         } else if !stopping.is_empty() {
             self.step = Step::Waiting;
             self.clear_requests(port);
-            let finish = self.encode(&self.finish_message(true));
             for node in stopping {
                 self.roster.remove_node(node);
-                self.requests.send(port, node, RequestKind::Push, &finish, RequestPurpose::Leave);
+                if self.setup.is_elastic() && !self.is_server(node) {
+                    self.workers.note_absent(node);
+                }
+                self.release(node, port);
             }
         }
     }
 
+    /// Ends a node, which may be started again.
+    pub(super) fn release(&mut self, node: NodeId, port: &mut dyn Port) {
+        let finish = self.encode(&self.finish_message(true));
+        self.requests.send(port, node, RequestKind::Push, &finish, RequestPurpose::Leave);
+    }
+
     /// Ends the run at all nodes.
     pub(super) fn finish(&mut self, port: &mut dyn Port) {
-        self.step = Step::Finishing(self.num_others());
-        let finish = self.finish_message(self.stopped.is_some());
-        self.send_servers(&finish, RequestKind::Push, RequestPurpose::Finish, port);
-        self.send_workers(&finish, RequestKind::Push, RequestPurpose::Finish, port);
+        let nodes: Vec<NodeId> = self.roster.ready.iter().copied().collect();
+        self.step = Step::Finishing(nodes.len() as u32);
+        let finish = self.encode(&self.finish_message(self.stopped.is_some()));
+        let finish = Frame::from(finish);
+        for node in nodes {
+            let purpose = RequestPurpose::Finish;
+            self.requests.broadcast(port, node, RequestKind::Push, &finish, purpose);
+        }
     }
 
     /// Ends the run without the acknowledgement of a node that is lost.

@@ -3,13 +3,16 @@
 //! A round starts when all servers have started it, and ends when all workers have finished it.
 //! The state that a restart discards is in [`Rounds`].
 
+mod attempts;
 mod checkpoint;
 mod ending;
 mod epoch_priors;
+mod progress;
 mod roster;
 mod rounds;
 #[cfg(test)]
 mod tests;
+mod workers;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,24 +23,22 @@ use lda_transport::{Frame, NodeId};
 
 use super::collected_counts::CollectedCounts;
 use super::control::{Control, WorkerEpochStats};
-use super::epoch_range::EpochRange;
-use super::epoch_stats::EpochStats;
 use super::request_queue::RequestQueue;
 use super::{
-    CheckpointError, Failed, MASTER, Phase, Port, Report, Setup, SnapshotWriter, Topics, outcome,
-    reject,
+    CheckpointError, Failed, MASTER, NodeRole, Phase, Port, Report, Setup, SnapshotWriter, Topics,
+    outcome, reject,
 };
 use crate::aggregate::Aggregates;
+use crate::config::ConfigError;
 use crate::placement::Placement;
-use crate::plan::place;
 use crate::priors::Priors;
 use crate::spec::{JOINING, Round};
-use crate::wire::RowCode;
 
 use checkpoint::Checkpoint;
 use epoch_priors::EpochPriors;
 use roster::Roster;
 use rounds::Rounds;
+use workers::Workers;
 
 /// Largest number of attempts in a row that complete no epoch.
 const MAX_FRUITLESS: u32 = 100;
@@ -108,6 +109,7 @@ pub struct Master {
     requests: RequestQueue<RequestPurpose>,
     step: Step,
     roster: Roster,
+    workers: Workers,
     checkpoint: Checkpoint,
     /// The last attempt that any node knows.
     attempt: u32,
@@ -136,6 +138,7 @@ impl Master {
             requests: RequestQueue::default(),
             step: Step::Waiting,
             roster: Roster::new(setup.spec.words()),
+            workers: Workers::new(&setup),
             checkpoint: Checkpoint::new(writer, setup.run(), &setup.options),
             attempt: 0,
             fruitless: 0,
@@ -168,12 +171,15 @@ impl Master {
         matches!(self.step, Step::Finishing(_) | Step::Finished)
     }
 
-    /// Whether the run cannot go on, or not end, without this node.
+    /// Whether the run cannot go on, or not end, without this node, as far as is known: with enough other
+    /// workers, an elastic run goes on [without](Self::go_on_without) one of the attempt.
     pub(super) fn needs(&self, peer: NodeId) -> bool {
         match self.step {
             Step::Finishing(_) => self.requests.awaits(peer),
             Step::Finished => false,
-            _ => true,
+            _ if !self.setup.is_elastic() || self.is_server(peer) => true,
+            Step::Waiting => !self.workers.is_absent(peer),
+            _ => self.workers.take_part(peer),
         }
     }
 
@@ -261,27 +267,23 @@ impl Master {
 
     /// Reads the checkpoint of an earlier master of this run.
     pub(super) fn start(&mut self) -> Result<(), Failed> {
+        if self.setup.is_elastic() && !self.checkpoint.has_storage() {
+            return Err(ConfigError::ElasticWithoutStorage.into());
+        }
         self.checkpoint.load()
     }
 
     /// Stops the run at the end of the epoch.
     pub(super) fn stop(&mut self, port: &mut dyn Port) {
-        self.note_stopping(MASTER, port);
+        if let Err(failed) = self.note_stopping(MASTER, port) {
+            self.failed = Some(failed);
+        }
     }
 
     /// Processes an event of the endpoint.
     pub(super) fn act(&mut self, action: Action, port: &mut dyn Port) -> Result<(), Failed> {
         match action {
-            Action::Joined { peer, restarted: true, .. } => {
-                self.roster.remove_node(peer);
-                // The earlier incarnation had to stop, and has stopped.
-                self.roster.stopping.remove(&peer);
-                if !self.is_ending() {
-                    self.requests.forget(peer);
-                    self.abandon_attempt(port);
-                }
-                Ok(())
-            }
+            Action::Joined { peer, restarted: true, .. } => self.remove(peer, port),
             Action::Ready { peer } => {
                 self.requests.ready(port, peer);
                 Ok(())
@@ -290,6 +292,10 @@ impl Master {
             Action::Completed { request, outcome: how } => {
                 // Unknown requests are those of an earlier attempt.
                 let Some(purpose) = self.requests.ended(port, request) else { return Ok(()) };
+                // A released node may have ended, or be out of reach for ever.
+                if purpose == RequestPurpose::Leave {
+                    return Ok(());
+                }
                 match outcome(request, how)? {
                     Some(reply) => self.ended(purpose, request, &reply, port),
                     // A restarted node has nothing to finish.
@@ -307,11 +313,8 @@ impl Master {
     /// takes part in the next attempt.
     pub(super) fn refuse(&mut self, peer: NodeId, what: String, port: &mut dyn Port) {
         port.refuse(peer, what);
-        self.roster.remove_node(peer);
-        self.roster.stopping.remove(&peer);
-        if !self.is_ending() {
-            self.requests.forget(peer);
-            self.abandon_attempt(port);
+        if let Err(failed) = self.remove(peer, port) {
+            self.failed = Some(failed);
         }
     }
 
@@ -366,8 +369,7 @@ impl Master {
             }
             Control::Stop {} => {
                 self.check_member(peer, "that it has to stop")?;
-                self.note_stopping(peer, port);
-                Ok(())
+                self.note_stopping(peer, port)
             }
             Control::Failed { why } => Err(Failed::PeerFailed { peer, why }),
             _ => Ok(()),
@@ -380,28 +382,6 @@ impl Master {
             return Ok(());
         }
         Err(unexpected(peer, format!("{what}, but it is not a server or worker of this run")))
-    }
-
-    /// A node is ready for an attempt.
-    fn note_ready(
-        &mut self,
-        peer: NodeId,
-        attempt: u32,
-        in_memory: EpochRange,
-        port: &mut dyn Port,
-    ) -> Result<(), Failed> {
-        self.check_member(peer, "that it is ready")?;
-        if let Some(epoch) = in_memory.last().filter(|&last| last > self.setup.epochs) {
-            return Err(unexpected(peer, format!("that it has topics of epoch {epoch}")));
-        }
-        self.attempt = self.attempt.max(attempt);
-        self.roster.add_node(peer, in_memory);
-        if self.is_ending() {
-            let finish = self.encode(&self.finish_message(self.stopped.is_some()));
-            let purpose = RequestPurpose::Notice;
-            self.requests.send(port, peer, RequestKind::Push, &finish, purpose);
-        }
-        self.try_to_start(port)
     }
 
     /// A worker has finished a round, and has written the topics of an epoch.
@@ -417,8 +397,7 @@ impl Master {
             // The worker will start another attempt.
             return Ok(());
         }
-        let workers = self.setup.worker(0)..=NodeId(self.num_others());
-        let may_be = workers.contains(&peer) && self.rounds.note_done(peer, round);
+        let may_be = self.workers.take_part(peer) && self.rounds.note_done(peer, round);
         if !may_be {
             return Err(unexpected(peer, format!("that it is done with {round}")));
         }
@@ -445,77 +424,14 @@ impl Master {
         Ok(())
     }
 
-    /// A worker does not have the topics from which the attempt starts: the next attempt starts from the
-    /// last checkpoint, or from the one before if it is that.
-    fn fall_back(
-        &mut self,
-        peer: NodeId,
-        attempt: u32,
-        why: String,
-        port: &mut dyn Port,
-    ) -> Result<(), Failed> {
-        let is_current = attempt == self.attempt && self.roster.ready.contains(&peer);
-        if is_current && !self.is_ending() {
-            let worker = self.setup.role_of(peer).to_string();
-            if self.round().epoch == self.kept() && !self.checkpoint.fall_back(worker, why) {
-                return Err(unexpected(peer, "that it cannot read the only checkpoint".to_owned()));
-            }
-            self.roster.forget_epochs();
-            self.abandon_attempt(port);
-        }
-        self.try_to_start(port)
-    }
-
-    /// A node has to stop, which it does between two epochs.
-    fn note_stopping(&mut self, node: NodeId, port: &mut dyn Port) {
-        if !self.is_ending() {
-            self.roster.stopping.insert(node);
-        }
-        if self.step == Step::Waiting {
-            self.release_stopping(port);
-        }
+    /// Whether a node is a server.
+    fn is_server(&self, node: NodeId) -> bool {
+        matches!(self.setup.role_of(node), NodeRole::Server(_))
     }
 
     /// Number of servers and workers.
     fn num_others(&self) -> u32 {
         self.setup.options.servers + self.setup.workers
-    }
-
-    /// Ends the attempt: nodes that have to stop are released, and another attempt starts when all
-    /// nodes are ready.
-    fn abandon_attempt(&mut self, port: &mut dyn Port) {
-        self.step = Step::Waiting;
-        self.clear_requests(port);
-        self.release_stopping(port);
-    }
-
-    /// Starts another attempt, if all nodes are ready.
-    fn try_to_start(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
-        if self.step != Step::Waiting || !self.roster.is_complete(&self.setup) {
-            return Ok(());
-        }
-        if self.fruitless == MAX_FRUITLESS {
-            return Err(Failed::Attempts { attempts: self.fruitless });
-        }
-        self.fruitless += 1;
-        self.attempt = self.attempt.saturating_add(1);
-        let Setup { spec, options, .. } = &self.setup;
-        if self.placement.is_none() {
-            let (words, lengths) = (self.roster.words(), self.roster.lengths());
-            self.placement = Some(place(spec, options, words, lengths)?);
-        }
-        let in_memory = self.roster.epoch_in_memory(&self.setup).unwrap_or(0);
-        let epoch = self.kept().max(in_memory);
-        self.roster.start_from(epoch);
-        let joining = Round::joining(epoch, self.attempt);
-        self.rounds = Rounds::new(joining, spec.topics());
-        self.priors = EpochPriors::new(spec.clone());
-        (self.ended, self.model) = (None, None);
-        self.checkpoint.start_attempt();
-        self.clear_requests(port);
-        self.step = Step::Starting(self.setup.options.servers);
-        self.send_servers(&self.start_message(), RequestKind::Call, RequestPurpose::Start, port);
-        Ok(())
     }
 
     /// A node has replied to a request.
@@ -563,8 +479,7 @@ impl Master {
                 self.note_kept(request.peer, reply)?;
                 self.step = Step::Keeping(left - 1);
                 if left == 1 {
-                    self.checkpoint.record();
-                    self.release_stopping(port);
+                    self.change_workers(port)?;
                 }
             }
             (RequestPurpose::Finish, Step::Finishing(left)) => {
@@ -587,96 +502,6 @@ impl Master {
         Ok(())
     }
 
-    /// All servers have ended the round: reports it, and starts the next one or ends the run.
-    fn next_round(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
-        let delta = self.rounds.apply_delta(&self.setup, self.last_epoch())?;
-        let spec = &self.priors.spec;
-        let ended = self.rounds.oldest;
-        let (epoch, joining) = (ended.epoch, ended.number == JOINING);
-        let last = ended.is_last(self.setup.options.rounds);
-        let all = RowCode::new(spec.topics()).size(&delta) as u64;
-        let num_others = u64::from(self.num_others());
-        let Rounds { epoch_stats, totals, .. } = &mut self.rounds;
-        epoch_stats.bytes.totals += all * num_others;
-        let found = epoch_stats.take_found();
-        self.checkpoint.record();
-        if !last {
-            return self.go_on(&found, delta, port);
-        }
-        let kept = self.checkpoint.latest().epoch;
-        let report = epoch_stats.report(Arc::clone(&found), ended, kept, spec, totals);
-        let topics = EpochStats::topics(&found, epoch, spec, totals);
-        self.topics = topics.or(self.topics.take());
-        *epoch_stats = EpochStats::default();
-        if joining {
-            return self.go_on(&found, delta, port);
-        }
-        self.report_epoch(EndedEpoch { report, found, delta }, port)
-    }
-
-    /// Starts the next round after one has ended and is reported, or ends the run.
-    fn go_on(
-        &mut self,
-        found: &Aggregates,
-        delta: Vec<(u32, i32)>,
-        port: &mut dyn Port,
-    ) -> Result<(), Failed> {
-        let ended = self.rounds.oldest;
-        let Round { epoch, number, attempt } = ended;
-        let (joining, last) = (number == JOINING, ended.is_last(self.setup.options.rounds));
-        if last && epoch >= self.last_epoch() {
-            return self.end_run(port);
-        }
-        if last {
-            let learnt = self.priors.learn(epoch, found, &self.rounds.totals);
-            learnt.map_err(|what| unexpected(MASTER, what))?;
-        }
-        // Nodes that have to stop wait for the end of the epoch, and no other epoch starts.
-        let is_stopping = !joining && !self.roster.stopping.is_empty();
-        if last && is_stopping && self.rounds.begun == ended {
-            self.step = Step::Keeping(self.setup.workers);
-            let keep = Control::Keep { attempt, epoch };
-            self.send_workers(&keep, RequestKind::Call, RequestPurpose::Keep, port);
-            return Ok(());
-        }
-        // Nodes that have to stop do so after the epoch that has begun.
-        let last_epoch = if is_stopping { self.rounds.begun.epoch } else { self.last_epoch() };
-        // An epoch whose priors are learnt starts when the one before has ended everywhere.
-        let current = epoch + u32::from(last);
-        let last_epoch = self.setup.spec.updates().next_update(current, last_epoch);
-        self.rounds.advance(delta, &self.setup, last_epoch)?;
-        self.advance(port);
-        Ok(())
-    }
-
-    /// Starts a round, if one is queued; otherwise ends one, if all workers have finished it.
-    fn advance(&mut self, port: &mut dyn Port) {
-        let Some((round, delta)) = self.rounds.to_begin.front().cloned() else {
-            self.step = Step::Working;
-            self.try_to_end(port);
-            return;
-        };
-        self.step = Step::Beginning(self.setup.options.servers);
-        if round.number == 0 {
-            self.priors.begin_epoch(&self.rounds.totals);
-        }
-        let begin = self.begin_message(round, delta);
-        self.send_servers(&begin, RequestKind::Push, RequestPurpose::Begin, port);
-    }
-
-    /// Ends the oldest open round, if all workers have finished it.
-    fn try_to_end(&mut self, port: &mut dyn Port) {
-        if !self.rounds.try_to_end(self.setup.workers) {
-            return;
-        }
-        self.step = Step::Ending(self.setup.options.servers);
-        let wanted = self.rounds.wanted(&self.setup, self.last_epoch());
-        let Setup { aggregates, spec, .. } = &self.setup;
-        self.rounds.epoch_stats.ask(aggregates, wanted, spec);
-        let end = Control::End { round: self.round(), wanted };
-        self.send_servers(&end, RequestKind::Call, RequestPurpose::End, port);
-    }
-
     /// Drops all requests of an attempt, but not the releases of nodes.
     fn clear_requests(&mut self, port: &mut dyn Port) {
         self.requests.clear_but(port, |purpose| *purpose == RequestPurpose::Leave);
@@ -692,13 +517,6 @@ impl Master {
         Control::Begin { round, needed, write, push, delta, priors }
     }
 
-    fn start_message(&self) -> Control {
-        let Round { epoch, attempt, .. } = self.round();
-        let (words, lengths) = (self.roster.words().clone(), self.roster.lengths());
-        let checkpoint = self.checkpoint.latest();
-        Control::Start { attempt, epoch, checkpoint, lengths, words }
-    }
-
     fn send_servers(
         &mut self,
         control: &Control,
@@ -712,6 +530,7 @@ impl Master {
         }
     }
 
+    /// Sends a message to the workers that take part.
     fn send_workers(
         &mut self,
         control: &Control,
@@ -720,8 +539,8 @@ impl Master {
         port: &mut dyn Port,
     ) {
         let frame = Frame::from(self.encode(control));
-        for worker in 0..self.setup.workers {
-            self.requests.broadcast(port, self.setup.worker(worker), kind, &frame, purpose);
+        for &worker in self.workers.nodes() {
+            self.requests.broadcast(port, worker, kind, &frame, purpose);
         }
     }
 

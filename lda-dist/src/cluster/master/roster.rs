@@ -72,11 +72,10 @@ impl Roster {
         self.in_memory.clear();
     }
 
-    /// The first epoch whose topics all workers have in memory. A later one may not be reported yet.
-    pub fn epoch_in_memory(&self, setup: &Setup) -> Option<u32> {
-        let workers = (0..setup.workers).map(|worker| setup.worker(worker));
+    /// The first epoch whose topics all of these workers have in memory. A later one may not be reported yet.
+    pub fn epoch_in_memory(&self, workers: &BTreeSet<NodeId>) -> Option<u32> {
         let epochs: Option<Vec<EpochRange>> =
-            workers.map(|worker| self.in_memory.get(&worker).copied()).collect();
+            workers.iter().map(|worker| self.in_memory.get(worker).copied()).collect();
         let epochs = epochs?;
         let first = epochs.iter().map(|epochs| epochs.first).max()?;
         epochs.iter().all(|epochs| epochs.contains(first)).then_some(first)
@@ -109,62 +108,60 @@ impl Roster {
         Ok(())
     }
 
-    /// Returns whether all nodes are ready, and the words of all shards are counted.
-    pub fn is_complete(&self, setup: &Setup) -> bool {
-        let nodes = setup.options.servers + setup.workers;
-        self.ready.len() == nodes as usize
-            && self.counted.len() == usize::from(setup.options.shards)
+    /// Returns whether the words of a shard are counted.
+    pub fn is_counted(&self, shard: u16) -> bool {
+        self.counted.contains(&shard)
+    }
+
+    /// Returns whether the words of all shards are counted.
+    pub fn is_counted_whole(&self, setup: &Setup) -> bool {
+        self.counted.len() == usize::from(setup.options.shards)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::ModelSpec;
 
     const WORKERS: [NodeId; 2] = [NodeId(2), NodeId(3)];
 
-    fn setup() -> Setup {
-        Setup::new(ModelSpec::new(3, 2, 0.1.into(), 0.1, 1).unwrap(), 1).workers(2)
-    }
-
     #[test]
     fn a_restart_goes_on_from_an_epoch_that_all_workers_have_and_that_is_reported() {
-        let (mut roster, setup) = (Roster::new(2), setup());
-        assert_eq!(roster.epoch_in_memory(&setup), None);
+        let mut roster = Roster::new(2);
+        assert_eq!(roster.epoch_in_memory(&WORKERS.into()), None);
         roster.note_epoch(WORKERS[0], 4);
-        assert_eq!(roster.epoch_in_memory(&setup), None, "one worker does not have it");
+        assert_eq!(roster.epoch_in_memory(&WORKERS.into()), None, "one worker does not have it");
         roster.note_epoch(WORKERS[1], 4);
-        assert_eq!(roster.epoch_in_memory(&setup), Some(4));
+        assert_eq!(roster.epoch_in_memory(&WORKERS.into()), Some(4));
         for worker in WORKERS {
             roster.note_epoch(worker, 5);
             // Or the report of epoch 5 would be lost.
-            assert_eq!(roster.epoch_in_memory(&setup), Some(4));
+            assert_eq!(roster.epoch_in_memory(&WORKERS.into()), Some(4));
         }
         roster.note_reported(5);
-        assert_eq!(roster.epoch_in_memory(&setup), Some(5));
+        assert_eq!(roster.epoch_in_memory(&WORKERS.into()), Some(5));
     }
 
     #[test]
     fn what_a_lost_worker_had_is_lost() {
-        let (mut roster, setup) = (Roster::new(2), setup());
+        let mut roster = Roster::new(2);
         for worker in WORKERS {
             roster.add_node(worker, EpochRange { first: 4, count: 2 });
         }
-        assert_eq!(roster.epoch_in_memory(&setup), Some(4));
+        assert_eq!(roster.epoch_in_memory(&WORKERS.into()), Some(4));
         roster.start_from(5);
-        assert_eq!(roster.epoch_in_memory(&setup), Some(5));
+        assert_eq!(roster.epoch_in_memory(&WORKERS.into()), Some(5));
         roster.remove_node(WORKERS[1]);
-        assert_eq!(roster.epoch_in_memory(&setup), None);
+        assert_eq!(roster.epoch_in_memory(&WORKERS.into()), None);
         // The new worker has nothing.
         roster.add_node(WORKERS[1], EpochRange::default());
-        assert_eq!(roster.epoch_in_memory(&setup), None);
+        assert_eq!(roster.epoch_in_memory(&WORKERS.into()), None);
         // All go back to a checkpoint, which the other one does not have in memory.
         roster.start_from(3);
         roster.note_epoch(WORKERS[1], 3);
-        assert_eq!(roster.epoch_in_memory(&setup), None);
+        assert_eq!(roster.epoch_in_memory(&WORKERS.into()), None);
         roster.note_epoch(WORKERS[0], 3);
-        assert_eq!(roster.epoch_in_memory(&setup), Some(3));
+        assert_eq!(roster.epoch_in_memory(&WORKERS.into()), Some(3));
     }
 
     #[test]
@@ -179,7 +176,7 @@ mod tests {
             for (worker, (first, count)) in WORKERS.into_iter().zip(of_workers) {
                 roster.add_node(worker, EpochRange { first, count });
             }
-            assert_eq!(roster.epoch_in_memory(&setup()), expected, "{of_workers:?}");
+            assert_eq!(roster.epoch_in_memory(&WORKERS.into()), expected, "{of_workers:?}");
         }
     }
 }

@@ -5,6 +5,7 @@ use lda_transport::NodeId;
 use lda_transport::rpc::{Action, Outcome, ReplyHandle};
 
 use super::*;
+use crate::cluster::epoch_range::EpochRange;
 use crate::cluster::recorder::Recorder;
 use crate::cluster::{Role, Setup};
 use crate::config::Options;
@@ -12,6 +13,7 @@ use crate::documents::InMemory;
 use crate::placement::DocumentLengths;
 use crate::spec::ModelSpec;
 use crate::storage::Memory;
+use crate::wire::RowCode;
 
 const SERVER: NodeId = NodeId(1);
 const WORKER: NodeId = NodeId(2);

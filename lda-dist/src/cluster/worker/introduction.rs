@@ -17,29 +17,35 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     /// Sends the word counts of the shards to a master that does not have them: from the shards' tokens
     /// if they are here, else from the documents.
     pub(super) fn introduce(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
-        for (index, shard) in self.setup.shards(self.number).into_iter().enumerate() {
-            let found = self.shards().get(index).map(Shard::tokens);
-            let (lengths, words) = match found {
-                Some(tokens) => (tokens.document_lengths(), tokens.word_stats()),
-                None => self.count_words(shard)?,
-            };
-            let word_stats: Result<Vec<(u32, u32, u32)>, _> = words
-                .into_iter()
-                .map(|(word, tokens, documents)| {
-                    u32::try_from(tokens).map(|tokens| (word, tokens, documents))
-                })
-                .collect();
-            let word_stats = word_stats.map_err(|_| Failed::Documents {
-                shard,
-                why: "a word of more than 2^32 tokens: cut it into more shards".to_owned(),
-            })?;
-            let words = Control::Words { shard, lengths, word_stats };
-            self.link.send(&words, &self.setup, port);
+        for shard in self.setup.shards(self.number) {
+            self.send_words(shard, port)?;
         }
         let in_memory =
             self.attempt.as_ref().map_or(EpochRange::default(), Attempt::epochs_in_memory);
         let attempt = self.attempt_number().max(self.over);
         self.link.introduce(attempt, in_memory, &self.setup, port);
+        Ok(())
+    }
+
+    /// Sends the word counts of a shard to the master.
+    pub(super) fn send_words(&mut self, shard: u16, port: &mut dyn Port) -> Result<(), Failed> {
+        let found = self.shards().iter().find(|it| it.number() == shard).map(Shard::tokens);
+        let (lengths, words) = match found {
+            Some(tokens) => (tokens.document_lengths(), tokens.word_stats()),
+            None => self.count_words(shard)?,
+        };
+        let word_stats: Result<Vec<(u32, u32, u32)>, _> = words
+            .into_iter()
+            .map(|(word, tokens, documents)| {
+                u32::try_from(tokens).map(|tokens| (word, tokens, documents))
+            })
+            .collect();
+        let word_stats = word_stats.map_err(|_| Failed::Documents {
+            shard,
+            why: "a word of more than 2^32 tokens: cut it into more shards".to_owned(),
+        })?;
+        let words = Control::Words { shard, lengths, word_stats };
+        self.link.send(&words, &self.setup, port);
         Ok(())
     }
 

@@ -103,13 +103,13 @@ pub(super) mod tests {
             .evaluate_every(0)
             .prefetch(0);
         let (words, lengths) = (WordStats::of(&corpus), DocumentLengths::of(&corpus));
-        let stored = InMemory::new(corpus, 4).unwrap();
+        let (stored, assigned) = (InMemory::new(corpus, 4).unwrap(), setup.assigned());
         let mut worker = Worker::new(setup, 0, stored, None);
         worker.max_join_bytes = max_join_bytes;
         let start = move |attempt| {
-            let words = words.clone();
+            let (words, assigned) = (words.clone(), assigned.clone());
             let checkpoint = Latest::default();
-            from_master(&Control::Start { attempt, epoch: 0, checkpoint, lengths, words })
+            from_master(&Control::Start { attempt, epoch: 0, checkpoint, assigned, lengths, words })
         };
         (worker, start)
     }

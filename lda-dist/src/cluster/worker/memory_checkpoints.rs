@@ -4,7 +4,7 @@
 //! no storage is needed. They take a topic per token; a second epoch is there only from its end at
 //! this worker to its end at all of them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use lda_core::counts::TopicIndex;
 
@@ -25,8 +25,8 @@ pub(super) struct MemoryCheckpoints<T> {
 #[derive(Debug)]
 pub(super) struct MemoryCheckpoint<T> {
     epoch: u32,
-    /// Topics of each shard, as in its snapshot.
-    pub topics: Vec<Vec<T>>,
+    /// Topics of each shard, by its number, as in its snapshot.
+    pub topics: BTreeMap<u16, Vec<T>>,
     /// Priors of the epoch.
     pub priors: Priors,
 }
@@ -39,7 +39,7 @@ impl<T> Default for MemoryCheckpoints<T> {
 
 impl<T: TopicIndex> MemoryCheckpoints<T> {
     /// Adds the topics of each shard after an epoch, the one after the last or the only one.
-    pub fn add(&mut self, epoch: u32, topics: Vec<Vec<T>>, priors: Priors) {
+    pub fn add(&mut self, epoch: u32, topics: BTreeMap<u16, Vec<T>>, priors: Priors) {
         if self.epochs.back().is_some_and(|last| last.epoch + 1 != epoch) {
             self.epochs.clear();
         }
@@ -52,6 +52,12 @@ impl<T: TopicIndex> MemoryCheckpoints<T> {
     /// The state after an epoch.
     pub fn get(&self, epoch: u32) -> Option<&MemoryCheckpoint<T>> {
         self.epochs.iter().find(|of| of.epoch == epoch)
+    }
+
+    /// Removes the state after an epoch.
+    pub fn take(&mut self, epoch: u32) -> Option<MemoryCheckpoint<T>> {
+        let position = self.epochs.iter().position(|of| of.epoch == epoch)?;
+        self.epochs.remove(position)
     }
 
     /// Forgets all epochs before this one.
@@ -72,7 +78,7 @@ impl<T: TopicIndex> MemoryCheckpoints<T> {
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        let topics = self.epochs.iter().flat_map(|of| &of.topics);
+        let topics = self.epochs.iter().flat_map(|of| of.topics.values());
         topics.map(|topics| topics.len() * size_of::<T>()).sum()
     }
 }

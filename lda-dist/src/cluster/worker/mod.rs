@@ -240,11 +240,15 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         port.reply(reply_to, MessageBuf::new());
         match control {
             // The start of an attempt that is over may arrive after the message that it is over.
-            Control::Start { attempt, epoch, checkpoint, lengths, words }
+            Control::Start { attempt, epoch, checkpoint, assigned, lengths, words }
                 if attempt > self.attempt_number().max(self.over) =>
             {
                 let joining = Round::joining(epoch, attempt);
-                self.restart_from((joining, checkpoint), lengths, &words, port)
+                let shards = self.assigned_shards(&assigned)?;
+                self.restart_from((joining, checkpoint), &shards, (lengths, &words), port)
+            }
+            Control::Count { shard } if shard < self.setup.options.shards => {
+                self.send_words(shard, port)
             }
             Control::Begin { round, needed, write, push, delta, priors } => {
                 let start = RoundStart { delta, priors };

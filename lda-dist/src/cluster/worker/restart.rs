@@ -1,12 +1,15 @@
 //! Start of an attempt at a worker: its shards, with the topics of the epoch from which the run goes on.
 
+use std::collections::BTreeMap;
+
 use lda_core::counts::TopicIndex;
 
 use super::attempt::Attempt;
-use super::memory_checkpoints::MemoryCheckpoints;
+use super::memory_checkpoints::{MemoryCheckpoint, MemoryCheckpoints};
 use super::snapshots::Snapshots;
-use super::{Failed, Port, Setup, Worker, WorkerState};
+use super::{Failed, Port, Setup, Worker, WorkerState, unexpected};
 use crate::cluster::Documents;
+use crate::cluster::assignment::Assigned;
 use crate::cluster::control::Control;
 use crate::held_rows::staying;
 use crate::placement::{DocumentLengths, Placement, WordStats};
@@ -16,14 +19,27 @@ use crate::snapshot::Latest;
 use crate::spec::Round;
 
 impl<T: TopicIndex, D: Documents> Worker<T, D> {
+    /// Shards of this worker in an attempt.
+    pub(super) fn assigned_shards(&self, assigned: &Assigned) -> Result<Vec<u16>, Failed> {
+        let Setup { options, workers, .. } = &self.setup;
+        let is_whole = assigned.0.len() == usize::from(options.shards);
+        let shards = assigned.shards(self.number);
+        if !is_whole || assigned.0.iter().any(|worker| worker >= workers) || shards.is_empty() {
+            return Err(unexpected(
+                "shards that are not those of the run, or none for this worker",
+            ));
+        }
+        Ok(shards)
+    }
+
     /// Starts an attempt: restores the topics of the epoch, or makes the first ones, and sends
     /// counts to the servers. If it does not have them, the master starts another one, from an epoch
     /// before.
     pub(super) fn restart_from(
         &mut self,
         (joining, checkpoint): (Round, Latest),
-        lengths: DocumentLengths,
-        words: &WordStats,
+        shards: &[u16],
+        (lengths, words): (DocumentLengths, &WordStats),
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
         let before = self.attempt.take();
@@ -32,7 +48,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         let Setup { spec, options, .. } = setup;
         let placement = place(spec, options, words, lengths)?;
         let before = before.filter(|attempt| *attempt.placement() == placement);
-        let mut state = self.state_at(epoch, before, &placement)?;
+        let mut state = self.state_at(epoch, before, shards, &placement)?;
         if let Err(failed) = self.restore(&mut state, epoch, checkpoint) {
             let may_fall_back =
                 epoch > checkpoint.epoch || checkpoint.before > 0 && self.storage.writer.is_some();
@@ -62,6 +78,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         &self,
         epoch: u32,
         before: Option<Attempt<T>>,
+        shards: &[u16],
         placement: &Placement,
     ) -> Result<WorkerState<T>, Failed> {
         let none = || WorkerState {
@@ -71,12 +88,15 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         };
         let mut state = before.map_or_else(none, Attempt::into_state);
         state.memory_checkpoints.retain(epoch);
-        if epoch == 0 && state.memory_checkpoints.get(0).is_none() {
-            state.shards.clear();
-        }
-        let mut kept = std::mem::take(&mut state.shards).into_iter().peekable();
-        for number in self.setup.shards(self.number) {
-            state.shards.push(match kept.next_if(|shard| shard.number() == number) {
+        let in_memory = state.memory_checkpoints.get(epoch);
+        let has_topics = |shard| in_memory.is_some_and(|it| it.topics.contains_key(&shard));
+        let mut kept: BTreeMap<u16, Shard<T>> = std::mem::take(&mut state.shards)
+            .into_iter()
+            .filter(|shard| epoch > 0 || has_topics(shard.number()))
+            .map(|shard| (shard.number(), shard))
+            .collect();
+        for &number in shards {
+            state.shards.push(match kept.remove(&number) {
                 Some(shard) => shard,
                 None => self.read_shard(number, placement)?,
             });
@@ -94,33 +114,37 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     ) -> Result<(), Failed> {
         let WorkerState { shards, memory_checkpoints, spec } = state;
         let setup = &self.setup;
-        if let Some(checkpoint) = memory_checkpoints.get(epoch) {
-            *spec = setup.spec.with_priors(&checkpoint.priors).expect("priors of this run");
-            for (shard, topics) in shards.iter_mut().zip(&checkpoint.topics) {
-                let number = shard.number();
-                shard
-                    .restore(&setup.spec, topics)
-                    .map_err(|error| Failed::Documents { shard: number, why: error.to_string() })?;
-            }
-            return Ok(());
-        }
-        *spec = setup.spec.clone();
+        let (mut topics, priors) = match memory_checkpoints.take(epoch) {
+            Some(MemoryCheckpoint { topics, priors, .. }) => (topics, Some(priors)),
+            None => (BTreeMap::new(), None),
+        };
+        // Shards that were at another worker before are not in memory.
+        topics.retain(|number, _| shards.iter().any(|shard| shard.number() == *number));
+        let mut priors = priors.unwrap_or_else(|| setup.spec.priors());
         for shard in &mut *shards {
-            match epoch {
-                // They have the first topics.
-                0 => {}
-                epoch if epoch == checkpoint.epoch => {
-                    let priors = self.storage.restore(setup, shard, epoch)?;
-                    *spec = setup.spec.with_priors(&priors).expect("priors that were checked");
+            let number = shard.number();
+            let failed = |why: String| Failed::Documents { shard: number, why };
+            match topics.get(&number) {
+                Some(topics) => {
+                    let restored = shard.restore(&setup.spec, topics);
+                    restored.map_err(|error| failed(error.to_string()))?;
+                    continue;
                 }
-                _ => {
-                    let why = format!("its topics after epoch {epoch} are not in memory");
-                    return Err(Failed::Documents { shard: shard.number(), why });
+                // They have the first topics.
+                None if epoch == 0 => {}
+                None if epoch == checkpoint.epoch => {
+                    priors = self.storage.restore(setup, shard, epoch)?;
+                }
+                None => {
+                    return Err(failed(format!(
+                        "its topics after epoch {epoch} are not in memory"
+                    )));
                 }
             }
+            topics.insert(number, shard.tokens().topics());
         }
-        let topics = shards.iter().map(|shard| shard.tokens().topics()).collect();
-        memory_checkpoints.add(epoch, topics, spec.priors());
+        *spec = setup.spec.with_priors(&priors).expect("priors that were checked");
+        memory_checkpoints.add(epoch, topics, priors);
         Ok(())
     }
 
@@ -199,7 +223,8 @@ mod tests {
         let start = |worker: &mut Worker<u16, _>, attempt, epoch| {
             let words = words.clone();
             let checkpoint = Latest { epoch, before: 0 };
-            let start = Control::Start { attempt, epoch, checkpoint, lengths, words };
+            let assigned = setup.assigned();
+            let start = Control::Start { attempt, epoch, checkpoint, assigned, lengths, words };
             worker.act(from_master(&start), &mut Recorder::default()).unwrap();
             let shards = worker.shards().iter();
             (shards.map(|shard| shard.tokens().topics()).collect::<Vec<_>>(), reads.replace(0))

@@ -262,7 +262,8 @@ impl<T: TopicIndex> Attempt<T> {
                     let mut topics: Vec<_> = shards.iter().map(|it| (it, Vec::new())).collect();
                     let gather = |it: &mut (&Shard<T>, _)| it.1 = it.0.tokens().topics();
                     node.samplers.for_each(&mut topics, gather);
-                    let topics = topics.into_iter().map(|it| it.1).collect();
+                    let topics = topics.into_iter().map(|(it, topics)| (it.number(), topics));
+                    let topics = topics.collect();
                     memory_checkpoints.add(epoch, topics, spec.priors());
                     if self.writes_after == epoch {
                         self.snapshots.write((epoch, spec), shards, node);
