@@ -1,5 +1,7 @@
 //! The subcommand `lda cluster` as other programs call it.
 
+#[cfg(feature = "grpc")]
+mod elastic;
 #[cfg(feature = "mpi")]
 mod mpi;
 #[cfg(all(feature = "grpc", target_os = "linux"))]

@@ -62,6 +62,16 @@ fn prepare(scratch: &Scratch, epochs: u32, more: &str) -> PathBuf {
     prepare_at(scratch, epochs, more, &addresses::<4>())
 }
 
+/// The same run with one worker or two, which pass topics on by storage.
+pub fn prepare_elastic(scratch: &Scratch, epochs: u32) -> PathBuf {
+    let more = "patience = 1.0\nmin-workers = 1\n[snapshots]\ndirectory = \"kept\"\nevery = 100\n";
+    let config = prepare(scratch, epochs, more);
+    // Few lines: they are read at the end.
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace("[training]\n", "[training]\nevaluate-every = 200\n")).unwrap();
+    config
+}
+
 /// The same run with nodes at these addresses, in this order.
 pub fn prepare_at(scratch: &Scratch, epochs: u32, more: &str, nodes: &[String]) -> PathBuf {
     let path = scratch.file("articles.txt");
@@ -90,7 +100,7 @@ pub fn prepare_at(scratch: &Scratch, epochs: u32, more: &str, nodes: &[String]) 
 pub struct Node(Child);
 
 impl Node {
-    fn start(config: &Path, role: &str, index: &str) -> Self {
+    pub fn start(config: &Path, role: &str, index: &str) -> Self {
         Self::with(config, role, index, &[], Stdio::null())
     }
 
@@ -118,6 +128,11 @@ impl Node {
         command.args(["cluster", "node", "--config", config.to_str().unwrap(), "--role", role]);
         command.args(["--index", index]).args(more).stdin(input).stderr(Stdio::piped());
         Self(command.spawn().unwrap())
+    }
+
+    /// Sends TERM to the process.
+    pub fn terminate(&self) {
+        terminate(&self.0);
     }
 
     /// Waits for the end; returns the exit status and the output.

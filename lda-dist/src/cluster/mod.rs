@@ -26,7 +26,7 @@
 //! several: a worker pulls them from all of these.
 //!
 //! If all rows are [pulled](crate::config::Routing::Pull) and there is a round for each shard and each
-//! round of [staleness](crate::config::Options::staleness), the rows of a partition stay at a worker while
+//! round of [staleness](crate::config::Options::sync), the rows of a partition stay at a worker while
 //! its shards sample it one after another: they are pulled once for all of them, and their deltas are pushed
 //! together. Until then servers lack these changes; workers tell the master the changes of C_k.
 //!
@@ -34,11 +34,12 @@
 //! [assigned](Setup::assignment). The results are those of [`in_process`](crate::in_process) to the
 //! bit, for any number of workers and any order of messages.
 //!
-//! With a [staleness](crate::config::Options::staleness) the first rounds start together, and each
+//! With a [staleness](crate::config::Options::sync) the first rounds start together, and each
 //! round that ends starts the one after the last open round. Workers continue while servers update
 //! their rows and the master adds the totals, so a worker that is slow for a short time delays no
 //! other. The bound is also the exact staleness: counts are always that many rounds old, so results
-//! do not depend on which worker was slow. [`sync`](crate::sync) has the rules.
+//! do not depend on which worker was slow. [`sync`](crate::sync) has the rules, and a mode in which counts are
+//! as new as possible and results depend on the timing.
 //!
 //! # Failures
 //!
@@ -52,6 +53,17 @@
 //! round, so a run that was restarted has the same bits as one that was not. With a staleness above
 //! 0 its bits differ: the first rounds after a restart read the counts of that moment, while
 //! without the restart they would have read older ones.
+//!
+//! # Elastic runs
+//!
+//! A run that may go on with [fewer workers](Setup::min_workers) does not wait for all of them. A worker that
+//! has to stop leaves at the end of an epoch: all workers write their topics, and the next attempt goes on
+//! from that epoch with the others, which take over its shards. A worker that comes is noticed at the end of
+//! the epoch, and takes shards over in the same way. No epoch is sampled twice. One that is lost is given up
+//! after the master's [patience](Patience), and the others go on from the last checkpoint. Documents and
+//! topics move by way of the storage; workers that stay keep the documents of the shards that stay with them.
+//!
+//! # Fatal errors
 //!
 //! A node with a fatal error, such as unreadable documents, reports it to the master, which ends the run. A
 //! node that sends a malformed message is refused, and counts as lost.
@@ -78,7 +90,7 @@
 //!
 //! More partitions make R smaller, and with it all of these. [`Report::memory`] stays below the
 //! following bytes, with T = 2 or 4 bytes per topic and r = 1 +
-//! [staleness](crate::config::Options::staleness) rounds that may be open:
+//! [staleness](crate::config::Options::sync) rounds that may be open:
 //!
 //! | | |
 //! |---|---|

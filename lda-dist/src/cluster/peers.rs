@@ -144,6 +144,11 @@ impl Peers {
         self.others.len()
     }
 
+    /// Returns whether a peer has a connection.
+    pub fn is_connected(&self, peer: NodeId) -> bool {
+        self.others.contains(&peer) && !self.lost.contains_key(&peer)
+    }
+
     /// Number of messages that were ignored: from strangers, from earlier processes of a node, or too
     /// late.
     pub fn strays(&self) -> u64 {
@@ -276,6 +281,7 @@ mod tests {
         assert_eq!(peers.master(), (false, false));
         (0..3).for_each(|peer| peers.connect(NodeId(peer)));
         assert_eq!((peers.connected(), peers.master()), (3, (true, true)));
+        assert!([0, 2].map(|peer| peers.is_connected(NodeId(peer))) == [true; 2]);
         assert_eq!(given_up(&mut peers, 1000), [0; 0]);
         peers.disconnect(NodeId(0), &DisconnectReason::Closed, seconds(1000));
         assert_eq!(given_up(&mut peers, 1000), [0], "without patience");

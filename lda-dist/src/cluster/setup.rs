@@ -63,7 +63,8 @@ pub struct Setup {
     pub workers: u32,
     /// Smallest number of workers with which the run goes on; default all. With fewer than all, a run is
     /// **elastic**: a worker may leave between two epochs, one that is lost is left out after the patience
-    /// of the master, and one that comes takes part from the next epoch on. That does not change the bits.
+    /// of the master, and one that comes takes part from the next epoch on. That does not change the bits,
+    /// except with a staleness above 0, as each change restarts the rounds.
     /// Shards move with their topics by way of the storage, which the nodes need. Only the master's value
     /// matters.
     pub min_workers: Option<u32>,

@@ -16,7 +16,7 @@
 //! rounds, −8.33 with eight and eight; and −8.47 with four shards and one round, −8.48 with eight
 //! shards and one round.
 //!
-//! With a [staleness](crate::config::Options::staleness) of s rounds overlap: round c starts when
+//! With a [staleness](crate::config::Options::sync) of s rounds overlap: round c starts when
 //! round c − s − 1 has ended everywhere, and reads the counts of that moment. No worker waits for
 //! the slowest worker of the round before, and the bits still do not depend on any order. Counts
 //! are s rounds older than without staleness. With (1 + s) S rounds no two shards sample the same

@@ -5,6 +5,8 @@
 //! run = "nips-2"                # nodes of other runs are rejected
 //! patience = 60.0               # seconds to wait for a node that is lost; default: 60, but none
 //!                               # for one that has ended
+//! min-workers = 1               # workers with which the run goes on when others leave or are lost, which
+//!                               # needs [snapshots] and [grpc]; default: all
 //!
 //! [training]                    # options of `lda cluster local`
 //! topics = 1000
@@ -81,6 +83,16 @@ pub enum ConfigError {
         /// The value.
         found: f64,
     },
+    /// Workers that may leave cannot pass the topics of their shards on.
+    #[error(
+        "{path}: min-workers is below the number of workers, but there is no table [snapshots], by which \
+         topics pass from one worker to another: add it, or omit min-workers",
+        path = path.display()
+    )]
+    Elastic {
+        /// The file.
+        path: PathBuf,
+    },
     /// The number of addresses differs from the number of nodes.
     #[error("[grpc] has {found} addresses of {role}s, but `{role}s = {expected}`: give {expected}")]
     Addresses {
@@ -132,6 +144,8 @@ pub struct Config {
     pub run: String,
     /// Seconds to wait for a node that is lost.
     pub patience: Option<f64>,
+    /// Smallest number of workers with which the run goes on; default all.
+    pub min_workers: Option<u32>,
     /// Model and division of the work.
     #[serde(default)]
     pub training: Training,
@@ -270,6 +284,15 @@ impl Config {
         given.and_then(Result::ok).map_or_else(Patience::default, Patience::new)
     }
 
+    /// Checks that workers can leave, if they may.
+    fn check_elastic(&self, path: &Path) -> Result<(), ConfigError> {
+        let is_elastic = self.min_workers.is_some_and(|least| least < self.training.workers);
+        if is_elastic && self.snapshots.is_none() {
+            return Err(ConfigError::Elastic { path: path.to_owned() });
+        }
+        Ok(())
+    }
+
     /// Reads a configuration; relative paths start at the directory of the file.
     ///
     /// # Errors
@@ -289,6 +312,7 @@ impl Config {
         {
             return Err(ConfigError::Patience { path: path.to_owned(), found });
         }
+        config.check_elastic(path)?;
         let base = path.parent().unwrap_or(Path::new(""));
         config.snapshots = config.snapshots.map(|Snapshots { directory, every }| Snapshots {
             directory: directory.within(base),
@@ -470,6 +494,8 @@ mod tests {
         assert!(said("\"s:1\"", "\"s:1\", \"s:2\"").contains("2 addresses of servers, but"));
         assert!(said("servers = [\"s:1\"]\n", "").contains("0 addresses of servers, but"));
         assert!(said("master = \"m:1\"\n", "").contains("[grpc] has no address of the master"));
+        let elastic = "min-workers = 1\n[training]";
+        assert!(said("[training]", elastic).contains("no table [snapshots], by which topics pass"));
         assert!(Config::read(Path::new("/nowhere/x.toml")).is_err());
     }
 }

@@ -36,6 +36,8 @@ struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
     perplexity: Option<f64>,
     attempt: u32,
+    /// Number of workers that took part.
+    workers: u32,
     kept: u32,
     /// Absent if the epoch was not evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,7 +98,7 @@ impl Log {
         time: EpochTime,
         perplexity: Option<f64>,
     ) -> io::Result<()> {
-        let &Report { epoch, attempt, kept, bytes, memory, waited, .. } = report;
+        let &Report { epoch, attempt, workers, kept, bytes, memory, waited, .. } = report;
         let tokens = self.tokens as f64;
         let Bytes { sizes, routes, rows, gained, pushed, answers, totals } = bytes;
         let all = bytes.total();
@@ -113,6 +115,7 @@ impl Log {
             log_joint_per_token: report.log_joint.map(|joint| joint / tokens),
             perplexity,
             attempt,
+            workers,
             kept,
             non_zeros: report
                 .non_zeros

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use lda_dist::cluster::{Loss, LostPeer, Setup};
+use lda_dist::cluster::{Loss, LostPeer, NodeRole, Setup};
 use lda_transport::NodeId;
 
 /// Time after which a node that has not connected yet is reported: nodes do not start together.
@@ -31,22 +31,30 @@ struct Reported {
 }
 
 impl LossNotes {
-    /// Lines that are due now, of all peers that are lost now.
-    pub fn lines(&mut self, setup: &Setup, lost: &[LostPeer]) -> Vec<String> {
+    /// Lines that are due now, of all peers that are needed and lost now.
+    pub fn lines(
+        &mut self,
+        setup: &Setup,
+        lost: &[LostPeer],
+        is_connected: impl Fn(NodeId) -> bool,
+    ) -> Vec<String> {
         let mut lines = Vec::new();
         let is_lost = |peer| lost.iter().any(|lost| lost.peer == peer);
         self.reported.retain(|&peer, reported| {
             if !is_lost(peer) {
                 let (name, seconds) = (setup.role_of(peer).to_string(), reported.since.as_secs());
-                let is_back = if reported.was_connected { "is back" } else { "has connected" };
-                lines.push(format!("{name} {is_back} after {seconds} s"));
+                lines.push(match reported.was_connected {
+                    _ if !is_connected(peer) => format!("the run goes on without {name}"),
+                    true => format!("{name} is back after {seconds} s"),
+                    false => format!("{name} has connected after {seconds} s"),
+                });
             }
             is_lost(peer)
         });
         let returned = lines.len();
         for lost in lost {
             if self.is_due(lost) {
-                lines.push(line(&setup.role_of(lost.peer).to_string(), lost));
+                lines.push(line(setup, lost));
             }
         }
         if lines.len() > returned + MOST {
@@ -80,15 +88,18 @@ impl LossNotes {
     }
 }
 
-fn line(name: &str, lost: &LostPeer) -> String {
-    let LostPeer { why, since, left, .. } = lost;
+fn line(setup: &Setup, lost: &LostPeer) -> String {
+    let LostPeer { peer, why, since, left, .. } = lost;
+    let role = setup.role_of(*peer);
+    let goes_on = setup.is_elastic() && matches!(role, NodeRole::Worker(_));
+    let ends = if goes_on { "goes on with the others" } else { "ends" };
     let seconds = since.as_secs();
     let left = match left.as_secs() {
         0 => "now".to_owned(),
         left => format!("in {left} s"),
     };
     let returns = if *why == Loss::NotConnected { "connect" } else { "return" };
-    format!("{name} {why}, for {seconds} s: the run ends {left} if it does not {returns}")
+    format!("{role} {why}, for {seconds} s: the run {ends} {left} if it does not {returns}")
 }
 
 #[cfg(test)]
@@ -108,7 +119,8 @@ mod tests {
     #[test]
     fn a_lost_node_is_reported_once_then_every_ten_seconds_and_when_it_is_back() {
         let (mut notes, setup) = (LossNotes::default(), setup());
-        let said = (0..25).flat_map(|since| notes.lines(&setup, &[lost(2, Loss::Closed, since)]));
+        let said = (0..25)
+            .flat_map(|since| notes.lines(&setup, &[lost(2, Loss::Closed, since)], |_| true));
         let said: Vec<String> = said.collect();
         assert_eq!(
             said[0],
@@ -116,8 +128,25 @@ mod tests {
         );
         assert_eq!(said.len(), 3, "{said:?}");
         assert!(said[1].contains("for 11 s") && said[2].contains("for 21 s"), "{said:?}");
-        assert_eq!(notes.lines(&setup, &[]), ["worker 0 is back after 24 s"]);
-        assert_eq!(notes.lines(&setup, &[]), [""; 0]);
+        assert_eq!(notes.lines(&setup, &[], |_| true), ["worker 0 is back after 24 s"]);
+        assert_eq!(notes.lines(&setup, &[], |_| true), [""; 0]);
+    }
+
+    #[test]
+    fn an_elastic_run_goes_on_without_a_worker() {
+        let (mut notes, setup) = (LossNotes::default(), setup().min_workers(2));
+        let said =
+            notes.lines(&setup, &[lost(2, Loss::Closed, 1), lost(1, Loss::Closed, 1)], |_| false);
+        assert_eq!(
+            said,
+            [
+                "worker 0 has ended, for 1 s: the run goes on with the others in 30 s if it does not \
+                 return",
+                "server 0 has ended, for 1 s: the run ends in 30 s if it does not return",
+            ]
+        );
+        let said = notes.lines(&setup, &[], |peer| peer == NodeId(1));
+        assert_eq!(said, ["server 0 is back after 1 s", "the run goes on without worker 0"]);
     }
 
     #[test]
@@ -125,8 +154,8 @@ mod tests {
         let (mut notes, setup) = (LossNotes::default(), setup());
         for since in [0, 0, 0] {
             let broken = lost(1, Loss::Broken("reset".to_owned()), since);
-            assert_eq!(notes.lines(&setup, &[broken]), [""; 0]);
-            assert_eq!(notes.lines(&setup, &[]), [""; 0]);
+            assert_eq!(notes.lines(&setup, &[broken], |_| true), [""; 0]);
+            assert_eq!(notes.lines(&setup, &[], |_| true), [""; 0]);
         }
     }
 
@@ -134,7 +163,7 @@ mod tests {
     fn a_node_that_is_lost_again_is_reported_again() {
         let (mut notes, setup) = (LossNotes::default(), setup());
         let lines = |notes: &mut LossNotes, since| {
-            notes.lines(&setup, &[lost(1, Loss::Broken("reset".to_owned()), since)])
+            notes.lines(&setup, &[lost(1, Loss::Broken("reset".to_owned()), since)], |_| true)
         };
         assert_eq!(lines(&mut notes, 1).len(), 1);
         assert_eq!(lines(&mut notes, 9).len(), 0);
@@ -149,9 +178,9 @@ mod tests {
     fn many_nodes_have_few_lines() {
         let (mut notes, setup) = (LossNotes::default(), setup());
         let lost: Vec<_> = (1..=10).map(|peer| lost(peer, Loss::NotConnected, 5)).collect();
-        let said = notes.lines(&setup, &lost);
+        let said = notes.lines(&setup, &lost, |_| true);
         assert_eq!(said.len(), 5);
         assert_eq!(said[4], "and 6 more nodes; 10 are lost");
-        assert_eq!(notes.lines(&setup, &[]).len(), 10, "they have connected");
+        assert_eq!(notes.lines(&setup, &[], |_| true).len(), 10, "they have connected");
     }
 }

@@ -175,7 +175,8 @@ impl<'a> Monitor<'a> {
             self.program.note(&trouble.to_string());
         }
         let lost: Vec<_> = peers.iter().flat_map(|peers| peers.lost()).collect();
-        for line in self.loss_notes.lines(role.setup(), &lost) {
+        let is_connected = |peer| peers.is_some_and(|peers| peers.is_connected(peer));
+        for line in self.loss_notes.lines(role.setup(), &lost, is_connected) {
             self.program.note(&line);
         }
         #[cfg(feature = "status")]

@@ -41,6 +41,7 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     let place = |error| ClusterError::Stored { place: config.documents.to_string(), error };
     let documents = StoredDocuments::open(config.documents.open()?).map_err(place)?;
     let mut setup = config.training.setup(Some(documents.num_shards()), Extent::of(&documents))?;
+    setup.min_workers = config.min_workers;
     setup.checkpoint_every = config.snapshots.as_ref().map_or(0, |snapshots| snapshots.every);
     let divided = |error| RunError::from(Failed::from(error));
     setup.check().map_err(divided)?;
@@ -130,6 +131,10 @@ fn connect(
         TransportChoice::Mpi if args.nodes.is_some() => Grpc::default(),
         TransportChoice::Mpi if args.role.is_some() => {
             let why = "the configuration has no [grpc], and the rank of MPI decides the role: omit --role";
+            return Err(ClusterError::Usage(why.to_owned()));
+        }
+        TransportChoice::Mpi if setup.is_elastic() => {
+            let why = "min-workers is below the number of workers, but ranks of MPI cannot leave: use [grpc]";
             return Err(ClusterError::Usage(why.to_owned()));
         }
         TransportChoice::Mpi => return rank(setup),

@@ -11,9 +11,9 @@ pub struct Progress<'a> {
     program: &'a ProgramArgs,
     tokens: f64,
     every: u32,
-    workers: f64,
     epochs: u32,
     attempt: u32,
+    is_elastic: bool,
     begun: Instant,
 }
 
@@ -28,10 +28,10 @@ impl<'a> Progress<'a> {
         Self {
             program,
             tokens: tokens as f64,
-            workers: f64::from(setup.workers),
             every: setup.evaluate_every.max(1),
             epochs: setup.epochs,
             attempt: 0,
+            is_elastic: setup.is_elastic(),
             begun: Instant::now(),
         }
     }
@@ -44,11 +44,14 @@ impl<'a> Progress<'a> {
         if report.attempt != std::mem::replace(&mut self.attempt, report.attempt)
             && (report.attempt > 1 || report.epoch > 1)
         {
-            self.program.note(&format!(
-                "attempt {}: the run continues from epoch {}",
-                report.attempt,
-                report.epoch - 1
-            ));
+            let workers = match self.is_elastic {
+                true if report.workers == 1 => " with 1 worker".to_owned(),
+                true => format!(" with {} workers", report.workers),
+                false => String::new(),
+            };
+            let (attempt, epoch) = (report.attempt, report.epoch - 1);
+            self.program
+                .note(&format!("attempt {attempt}: the run continues from epoch {epoch}{workers}"));
         }
         if report.epoch.is_multiple_of(self.every) || report.epoch == self.epochs {
             let joint = report.log_joint.map_or(String::new(), |joint| {
@@ -61,7 +64,7 @@ impl<'a> Progress<'a> {
                 let [words, documents] = [words, documents].map(|number| number as f64 * 1e-6);
                 format!("; {words:.2} M non-zeros of words, {documents:.2} M of documents")
             });
-            let of_workers = 100.0 / (self.workers * seconds.max(1e-9));
+            let of_workers = 100.0 / (f64::from(report.workers) * seconds.max(1e-9));
             self.program.note(&format!(
                 "epoch {}: {joint}{held_out}{:.2} MB moved, {:.2} M tokens/s; workers waited {:.0} % for servers, {:.0} % for \
                  each other{full}",

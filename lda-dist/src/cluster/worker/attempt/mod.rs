@@ -11,7 +11,7 @@
 //! Rows of [hot words](crate::placement) come from several servers and are sampled when all are
 //! there. Their sizes are not requested, as they are always pulled.
 //!
-//! With a [staleness](crate::config::Options::staleness) this continues across rounds: rows of the
+//! With a [staleness](crate::config::Options::sync) this continues across rounds: rows of the
 //! next round are pulled while the last partitions of this round are sampled, and deltas of this
 //! round are still in flight then. An epoch starts with nothing in flight, because sizes of C_d
 //! rows are measured then, from which the routes of words follow.
