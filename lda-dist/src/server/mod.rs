@@ -329,7 +329,7 @@ impl<T: TopicIndex> SliceState<T> {
         let read = read_deltas(code, is_whole, pulled(words, &routes).count(), rows)?;
         for (word, delta) in pulled(words, &routes).zip(read.iter()) {
             store.add(header.round, word, delta)?;
-            row_cache.note_changed(word);
+            row_cache.change(word, delta);
         }
         Ok(())
     }

@@ -86,7 +86,7 @@ impl Push<'_> {
         sampler.for_each_delta(|row, delta| {
             let word = places[row as usize];
             added = added.and(store.add(round, word, delta));
-            row_cache.note_changed(word);
+            row_cache.change(word, delta);
         });
         added?;
         let read: usize = pushed.iter().map(Document::memory).sum();
