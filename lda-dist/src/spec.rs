@@ -1,12 +1,13 @@
 //! The model of a run, which is the same on every node, and the numbering of its rounds.
 
 use std::fmt;
+use std::sync::Arc;
 
 use lda_core::container::checksum;
 use lda_core::prior::{Alpha, PriorError, check_beta};
 use lda_core::sampler::{Context, padded};
 use lda_core::simd::Isa;
-use lda_core::train::{FirstTopics, Learn, LearnAlpha, Start, TrainOptions};
+use lda_core::train::{FirstTopics, Learn, LearnAlpha, PseudoCounts, Start, TrainOptions};
 use thiserror::Error;
 
 use crate::priors::{PriorUpdates, Priors};
@@ -38,6 +39,20 @@ pub enum SpecError {
     StartDegree {
         /// The share.
         degree: f64,
+    },
+    /// Pseudo-counts are of another model.
+    #[error(
+        "pseudo-counts of {found_words} words and {found_topics} topics for a run of {words} words and {topics} topics"
+    )]
+    PseudoCounts {
+        /// Words of the pseudo-counts.
+        found_words: usize,
+        /// Topics of the pseudo-counts.
+        found_topics: usize,
+        /// V.
+        words: u32,
+        /// K.
+        topics: u32,
     },
     /// An option by which priors change is invalid.
     #[error("{why}")]
@@ -73,6 +88,7 @@ pub struct ModelSpec {
     start: Start,
     /// Share of topics of a sparse start.
     start_degree: f64,
+    pseudo_counts: Option<Arc<PseudoCounts>>,
 }
 
 /// Number of the round in which shards join: they send their counts to the servers.
@@ -134,6 +150,7 @@ impl ModelSpec {
             updates: PriorUpdates::default(),
             start: Start::Random,
             start_degree: DEFAULT_START_DEGREE,
+            pseudo_counts: None,
         }
     }
 
@@ -173,6 +190,7 @@ impl ModelSpec {
             first_alpha_sum: alpha_sum,
             start: Start::Random,
             start_degree: DEFAULT_START_DEGREE,
+            pseudo_counts: None,
         })
     }
 
@@ -180,7 +198,8 @@ impl ModelSpec {
     pub(crate) fn with_priors(&self, priors: &Priors) -> Result<Self, SpecError> {
         let Self { topics, words, seed, updates, first_alpha_sum, start, start_degree, .. } = *self;
         let spec = Self::new(topics, words, priors.alpha.clone(), priors.beta, seed)?;
-        Ok(Self { updates, first_alpha_sum, start, start_degree, ..spec })
+        let pseudo_counts = self.pseudo_counts.clone();
+        Ok(Self { updates, first_alpha_sum, start, start_degree, pseudo_counts, ..spec })
     }
 
     /// The same model with the α of an epoch that starts with these C_k, if α follows topic sizes: α_k is the
@@ -205,6 +224,7 @@ impl ModelSpec {
     /// The first topics of tokens, those of a run in one process.
     pub(crate) fn first_topics(&self) -> FirstTopics {
         FirstTopics::new(self.topics, self.start, self.start_degree, self.seed)
+            .pseudo_counts(self.pseudo_counts.clone())
     }
 
     /// How priors change.
@@ -237,6 +257,11 @@ impl ModelSpec {
         Priors { alpha: self.alpha.clone(), beta: self.beta }
     }
 
+    /// Counts in addition to those of the tokens: seeds, or an earlier model.
+    pub fn pseudo_counts(&self) -> Option<&PseudoCounts> {
+        self.pseudo_counts.as_deref()
+    }
+
     /// The seed.
     pub fn seed(&self) -> u64 {
         self.seed
@@ -257,7 +282,9 @@ impl ModelSpec {
         let start = Start::ALL.iter().position(|start| *start == self.start).unwrap_or(0);
         let start = (start > 0).then(|| [3, start as u64, self.start_degree.to_bits()]);
         let start = start.into_iter().flatten();
-        let numbers = numbers.into_iter().chain(alpha).chain(by_size).chain(learn).chain(start);
+        let pseudo = self.pseudo_counts.iter().flat_map(|counts| [4, counts.fingerprint()]);
+        let numbers = numbers.into_iter().chain(alpha).chain(by_size).chain(learn);
+        let numbers = numbers.chain(start).chain(pseudo);
         let bytes: Vec<u8> = numbers.flat_map(u64::to_le_bytes).collect();
         checksum(&bytes)
     }
@@ -295,6 +322,7 @@ pub struct ModelSpecBuilder {
     updates: PriorUpdates,
     start: Start,
     start_degree: f64,
+    pseudo_counts: Option<Arc<PseudoCounts>>,
 }
 
 impl ModelSpecBuilder {
@@ -337,12 +365,19 @@ impl ModelSpecBuilder {
         self
     }
 
+    /// Counts in addition to those of the tokens: seed words of topics, or an earlier model, from which the
+    /// run goes on. All nodes need the same. Default `None`.
+    pub fn pseudo_counts(mut self, counts: impl Into<Option<Arc<PseudoCounts>>>) -> Self {
+        self.pseudo_counts = counts.into();
+        self
+    }
+
     /// Checks the values.
     ///
     /// # Errors
     /// [`SpecError`].
     pub fn build(self) -> Result<ModelSpec, SpecError> {
-        let Self { topics, words, alpha, beta, seed, updates, start, start_degree } = self;
+        let Self { topics, words, alpha, beta, seed, updates, start, start_degree, .. } = self;
         if start_degree.is_nan() || start_degree <= 0.0 || start_degree > 1.0 {
             return Err(SpecError::StartDegree { degree: start_degree });
         }
@@ -351,8 +386,29 @@ impl ModelSpecBuilder {
         let spec = ModelSpec::new(topics, words, alpha, beta, seed)?;
         let check = updates.check(spec.alpha());
         check.map_err(|error| SpecError::PriorUpdates { why: error.to_string() })?;
-        Ok(ModelSpec { updates, start, start_degree, ..spec })
+        let pseudo_counts = self.pseudo_counts;
+        if let Some(counts) = &pseudo_counts {
+            check_pseudo_counts(counts, &spec, updates)?;
+        }
+        Ok(ModelSpec { updates, start, start_degree, pseudo_counts, ..spec })
     }
+}
+
+fn check_pseudo_counts(
+    counts: &PseudoCounts,
+    spec: &ModelSpec,
+    updates: PriorUpdates,
+) -> Result<(), SpecError> {
+    let (found_words, found_topics) = (counts.num_words(), counts.num_topics());
+    let ModelSpec { topics, words, .. } = *spec;
+    if (found_words, found_topics) != (words as usize, topics as usize) {
+        return Err(SpecError::PseudoCounts { found_words, found_topics, words, topics });
+    }
+    if updates.learn.is_some_and(|learn| learn.beta) {
+        let why = "β cannot be learnt beside pseudo-counts, to which it belongs: learn α only";
+        return Err(SpecError::PriorUpdates { why: why.to_owned() });
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -389,7 +445,7 @@ mod tests {
         };
         assert_eq!(one, build(|of| of));
         let mut found = vec![one.fingerprint()];
-        let changes: [fn(ModelSpecBuilder) -> ModelSpecBuilder; 9] = [
+        let changes: [fn(ModelSpecBuilder) -> ModelSpecBuilder; 11] = [
             |of| of.alpha_by_size(9.0),
             |of| of.learn(Learn::default()),
             |of| of.learn(Learn { alpha: LearnAlpha::Symmetric, ..Learn::default() }),
@@ -399,6 +455,8 @@ mod tests {
             |of| of.start(Start::SparseWord, 0.5),
             |of| of.start(Start::SparseDocument, 0.5),
             |of| of.start(Start::SparseWord, 0.25),
+            |of| of.pseudo_counts(Arc::new(PseudoCounts::new(9, 2, [(3, 1, 7)]).unwrap())),
+            |of| of.pseudo_counts(Arc::new(PseudoCounts::new(9, 2, [(3, 0, 7)]).unwrap())),
         ];
         for change in changes {
             let other = build(change).fingerprint();

@@ -91,6 +91,42 @@ fn any_number_of_workers_writes_the_same_model() {
     assert!(model(&bounded).1.contains("epoch 30: log joint per token -"));
 }
 
+/// Number of tokens of a model, and its number of words.
+fn size(path: &Path) -> (u64, usize) {
+    let model = TopicModel::load(path).unwrap();
+    (model.counts().unwrap().totals().iter().sum(), model.num_words())
+}
+
+#[test]
+fn a_run_goes_on_from_a_model() {
+    let scratch = Scratch::new("from");
+    let (path, more) = (scratch.file("articles.txt"), scratch.file("more.txt"));
+    documents(&path);
+    fs::write(&more, "ocean wave river boat\nforest root moss fern\n").unwrap();
+    let file = |name: &str| scratch.file(name).to_str().unwrap().to_owned();
+    let (first, second) = (file("first.lda"), file("second.lda"));
+    let run = |path: &Path, options: &[&str]| {
+        let output = program(&[&["local", path.to_str().unwrap()], options].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        if output.status.success() { Ok(said) } else { Err(said) }
+    };
+    run(&path, &["-k", "4", "--alpha", "0.5", "--save", &first]).unwrap();
+    let (tokens, words) = size(Path::new(&first));
+    let said = run(&more, &["--shards", "2", "--from", &first, "--save", &second]).unwrap();
+    assert!(
+        said.contains("from a model of 4 topics: 4 of the 8 words of the documents are in it"),
+        "{said}"
+    );
+    assert_eq!(size(Path::new(&second)), (tokens + 8, words + 4));
+    let half = ["--shards", "2", "--from", &first, "--from-share", "0.5", "--save", &second];
+    run(&more, &half).unwrap();
+    assert_eq!(size(Path::new(&second)), (tokens / 2 + 8, words + 4));
+    let error = run(&more, &["--shards", "2", "-k", "3", "--from", &first]).unwrap_err();
+    assert!(error.contains("--from: the model has 4 topics, the run 3"), "{error}");
+    let error = run(&more, &["--shards", "2", "--learn-beta", "--from", &first]).unwrap_err();
+    assert!(error.contains("β cannot be learnt"), "{error}");
+}
+
 #[test]
 fn every_sampler_trains_and_wrong_combinations_are_refused() {
     let scratch = Scratch::new("samplers");

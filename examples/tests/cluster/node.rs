@@ -178,6 +178,47 @@ fn networked_nodes_write_the_model_of_one_process() {
     assert!(fs::read(&local).unwrap() == fs::read(scratch.file("model.lda")).unwrap());
 }
 
+/// All nodes have the same counts of the model, and those who cut the documents have its words.
+#[test]
+fn nodes_go_on_from_a_model() {
+    let scratch = Scratch::new("going-on");
+    let config = prepare(&scratch, 20, "[snapshots]\ndirectory = \"kept\"\n");
+    let (path, more) = (scratch.file("articles.txt"), scratch.file("more.txt"));
+    fs::write(&more, "ocean wave river boat\nforest root moss fern\n".repeat(9)).unwrap();
+    let file = |name: &str| scratch.file(name).to_str().unwrap().to_owned();
+    let first = file("first.lda");
+    assert!(cluster(&path, &["--save", &first]).status.success());
+    let text = fs::read_to_string(&config)
+        .unwrap()
+        .replace("topics = 4\nalpha = 0.5\n", "from = \"first.lda\"\n");
+    fs::write(&config, text).unwrap();
+    let cut = |from: &[&str]| {
+        let out = file("shards");
+        let given = ["cut", more.to_str().unwrap(), "--out", &out, "--shards", "4"];
+        assert!(program(&[&given, from].concat()).status.success());
+    };
+    cut(&[]);
+    let (status, said) = Node::start(&config, "server", "0").end();
+    assert!(status == Some(2) && said.contains("6 words of the model are not among"), "{said}");
+    cut(&["--from", &first]);
+    let nodes = ALL.map(|(role, index)| Node::start(&config, role, index));
+    for (node, (role, _)) in nodes.into_iter().zip(ALL) {
+        let (status, said) = node.end();
+        assert_eq!(status, Some(0), "{role}: {said}");
+    }
+    let local = file("local.lda");
+    let options = ["--epochs", "20", "--shards", "4", "--from", &first, "--save", &local];
+    let given = ["local", more.to_str().unwrap()];
+    assert!(program(&[&given[..], &options].concat()).status.success());
+    let model = scratch.file("model.lda");
+    assert!(fs::read(&local).unwrap() == fs::read(&model).unwrap());
+    // So has the model of a checkpoint.
+    let saved = file("saved.lda");
+    let of_checkpoint = ["model", "--config", config.to_str().unwrap(), "--out", &saved];
+    assert!(program(&of_checkpoint).status.success());
+    assert_eq!(size(Path::new(&saved)), size(&model));
+}
+
 #[test]
 fn shards_go_to_workers_near_them() {
     let scratch = Scratch::new("near");

@@ -47,7 +47,7 @@ impl<T: Width> Engine<T> {
         let options = setup.options;
         let starter =
             FirstTopics::new(options.topics, options.start, options.start_degree, options.seed)
-                .with(pseudo);
+                .pseudo_counts(pseudo.clone());
         let topics = options.topics as usize;
         let mut state = State::new(
             corpus,

@@ -324,7 +324,10 @@ impl PseudoCounts {
 
     /// Part of the log joint that depends on B alone: Σ_k ln Γ(Vβ) − ln Γ(Vβ + B_k) + Σ_w ln Γ(β +
     /// B_wk) − ln Γ(β).
-    pub(super) fn word_part(&self, beta: f64) -> f64 {
+    ///
+    /// # Panics
+    /// If β is no [valid prior](crate::prior::check_beta).
+    pub fn word_part(&self, beta: f64) -> f64 {
         let view = Totalled { counts: self, totals: self.totals() };
         word_part(&view, beta).expect("priors were checked")
     }

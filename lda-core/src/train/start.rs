@@ -1,5 +1,7 @@
 //! Initial topics of tokens.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::random::{Permutation, Purpose, StreamKey, Xoshiro256PlusPlus};
@@ -71,9 +73,10 @@ impl FirstTopics {
         Self { start, pseudo: None, seed, topics, subset: subset.clamp(1, topics) }
     }
 
-    /// Sets the pseudo-counts.
-    pub(super) fn with(self, pseudo: &Pseudo) -> Self {
-        Self { pseudo: pseudo.clone(), ..self }
+    /// Tokens of words that have pseudo-counts start in their topics, with probabilities proportional to the
+    /// counts. Default: no word has any.
+    pub fn pseudo_counts(self, counts: Option<Arc<PseudoCounts>>) -> Self {
+        Self { pseudo: counts, ..self }
     }
 
     /// First topics of a document's tokens.

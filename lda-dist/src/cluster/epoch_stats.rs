@@ -81,6 +81,9 @@ impl EpochStats {
             let beta_bar = spec.beta() * f64::from(spec.words());
             let of_totals = totals.iter().map(|&total| ln_rising(beta_bar, total as u64));
             let (documents, words) = (self.documents.values().sum::<f64>(), words.sum());
+            // The part that depends on pseudo-counts alone.
+            let own = spec.pseudo_counts().map_or(0.0, |counts| counts.word_part(spec.beta()));
+            let words = words - own;
             let of_totals = of_totals.sum::<f64>();
             (documents + words - of_totals, documents, words - of_totals)
         });

@@ -99,6 +99,9 @@ fn counts<D: Documents>(
         let id = SnapshotId { run: setup.run(), epoch, shard };
         priors = add(setup, documents, storage, id, counts)?.unwrap_or(priors);
     }
+    if let Some(pseudo) = setup.spec.pseudo_counts() {
+        (0..words).for_each(|word| counts.add(word, 0, pseudo.word(word as usize)));
+    }
     counts.merge();
     Ok((counts, priors))
 }

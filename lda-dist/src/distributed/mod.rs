@@ -11,8 +11,8 @@ use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::prior::Alpha;
 use lda_core::train::{
-    EpochReport, Flow, Learn, Observer, OptionsError, Resolved, SamplerKind, SamplerOptions, Start,
-    TrainOptions, Trained,
+    EpochReport, Flow, Learn, Observer, OptionsError, PseudoCounts, Resolved, SamplerKind,
+    SamplerOptions, Start, TrainOptions, Trained,
 };
 use thiserror::Error;
 
@@ -66,6 +66,7 @@ pub struct Distributed {
     topics: u32,
     /// Priors, start and seed.
     model: TrainOptions,
+    pseudo_counts: Option<Arc<PseudoCounts>>,
     epochs: u32,
     evaluate_every: u32,
     workers: u32,
@@ -105,6 +106,7 @@ impl Distributed {
         Self {
             topics,
             model: TrainOptions::new(topics),
+            pseudo_counts: None,
             epochs: 200,
             evaluate_every: 10,
             workers: 1,
@@ -168,6 +170,27 @@ impl Distributed {
     /// default 0.1.
     pub fn start_degree(mut self, share: f64) -> Self {
         self.model = self.model.start_degree(share);
+        self
+    }
+
+    /// Counts in addition to those of the tokens, see [`PseudoCounts`]: seed words of topics, or an earlier
+    /// model, from which the run goes on with these documents; default none. The model includes them.
+    ///
+    /// ```
+    /// use lda_core::Corpus;
+    /// use lda_core::train::PseudoCounts;
+    /// use lda_dist::Distributed;
+    ///
+    /// let corpus = Corpus::from_words([["tree", "leaf"], ["wave", "sea"], ["leaf", "wood"]])?;
+    /// let seeds = PseudoCounts::seeds(&corpus, 2, &[vec!["sea"], vec!["tree", "wood"]], 100)?;
+    /// let run = Distributed::topics(2).alpha(0.1).shards(2).epochs(20).pseudo_counts(seeds);
+    /// let model = run.train(&corpus, ())?.model;
+    /// let sea = corpus.vocabulary().and_then(|words| words.id("sea")).unwrap() as usize;
+    /// assert!(model.phi(0, sea) > model.phi(1, sea));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn pseudo_counts(mut self, counts: impl Into<Option<PseudoCounts>>) -> Self {
+        self.pseudo_counts = counts.into().map(Arc::new);
         self
     }
 
@@ -373,6 +396,7 @@ impl Distributed {
             .alpha_by_size(resolved.alpha_by_size)
             .learn(resolved.learn)
             .start(resolved.start, resolved.start_degree)
+            .pseudo_counts(self.pseudo_counts.clone())
             .build()?;
         let Options { servers, sync, .. } = self.options;
         let (shards, partitions, rounds) =

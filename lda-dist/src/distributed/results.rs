@@ -3,7 +3,7 @@
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::model::{Provenance, TopicModel};
-use lda_core::train::{Assignments, EpochReport, Resolved, Trained};
+use lda_core::train::{Assignments, EpochReport, PseudoCounts, Resolved, Trained};
 
 use super::Borrowed;
 use crate::cluster::{CollectedCounts, Failed, MASTER, Role, RunError, Setup};
@@ -124,6 +124,7 @@ fn provenance(
     provenance.documents = Some(corpus.num_documents() as u64);
     provenance.tokens = Some(corpus.num_tokens());
     provenance.corpus = Some(corpus.fingerprint());
+    provenance.pseudo_counts = setup.spec.pseudo_counts().map(PseudoCounts::fingerprint);
     provenance.notes.push(("lda-dist".to_owned(), note));
     provenance
 }

@@ -2,9 +2,10 @@ use std::cell::Cell;
 
 use lda_core::counts::{DocumentCounts, VisitRow, WordCounts};
 use lda_core::eval::log_joint;
+use lda_core::infer::Translation;
 use lda_core::model::TopicModel;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_core::train::Assignments;
+use lda_core::train::{Assignments, Weight};
 
 use super::*;
 use crate::config::Hybrid;
@@ -17,6 +18,36 @@ fn corpus() -> Corpus {
         (0..length).map(|_| rng.below(30).min(rng.below(60))).collect::<Vec<_>>()
     };
     Corpus::from_tokens((0..60).map(document).collect::<Vec<_>>()).unwrap()
+}
+
+/// A run that goes on from a model has its counts, and the likelihood of the tokens alone.
+#[test]
+fn a_run_goes_on_from_a_model() {
+    let corpus = corpus();
+    let first = small().train(&corpus, ()).unwrap().model;
+    let translation = Translation::new(&corpus, &first).unwrap();
+    let counts =
+        PseudoCounts::from_model(&first, &translation, &corpus, 7, Weight::Share(1.0)).unwrap();
+    let run = small().seed(9).pseudo_counts(counts.clone());
+    let trained = run.train(&corpus, ()).unwrap();
+    let of_model = trained.model.counts().unwrap();
+    assert_eq!(of_model.totals().iter().sum::<u64>(), 2 * corpus.num_tokens());
+    assert_eq!(trained.model.provenance().pseudo_counts, Some(counts.fingerprint()));
+    let recount = Recount { corpus: &corpus, assignments: &trained.assignments, topics: 7 };
+    let documents = log_joint(&recount, &Alpha::from(0.2), 0.05).unwrap().documents;
+    let all =
+        PseudoCounts::from_model(&trained.model, &translation, &corpus, 7, Weight::Share(1.0));
+    let words = all.unwrap().word_part(0.05) - counts.word_part(0.05);
+    let found = trained.last.log_joint.unwrap();
+    assert!((found / (documents + words) - 1.0).abs() < 1e-9, "{found} {documents} {words}");
+    // Other dimensions, and a prior that belongs to the counts.
+    let other = PseudoCounts::new(29, 7, [(0, 0, 1)]).unwrap();
+    let refused = |run: Distributed| run.train(&corpus, ()).unwrap_err().to_string();
+    assert!(
+        refused(small().pseudo_counts(other)).contains("29 words and 7 topics for a run of 30")
+    );
+    let learn = Learn { beta: true, ..Learn::default() };
+    assert!(refused(small().pseudo_counts(counts).learn(learn)).contains("β cannot be learnt"));
 }
 
 fn small() -> Distributed {

@@ -23,6 +23,7 @@ use std::sync::Arc;
 
 use hashbrown::HashMap;
 use lda_core::counts::TopicIndex;
+use lda_core::train::PseudoCounts;
 use rayon::iter::{IndexedParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 
 use crate::aggregate::Aggregate;
@@ -86,7 +87,8 @@ struct SliceState<T> {
 }
 
 impl<T: TopicIndex> Server<T> {
-    /// A server with these slices, and all counts 0. Shards join in the round `joining`, and all
+    /// A server with these slices, and all counts 0 but the [pseudo-counts](ModelSpec::pseudo_counts), which
+    /// are in the rows when the joining ends. Shards join in the round `joining`, and all
     /// requests must be of its attempt.
     ///
     /// # Panics
@@ -106,7 +108,12 @@ impl<T: TopicIndex> Server<T> {
             );
             let store = RowStore::new(topics.end - topics.start, words.len());
             let (tokens, row_cache) = (vec![0; words.len()], RowCache::default());
-            (number, SliceState { store, topics, shards: HashMap::new(), words, tokens, row_cache })
+            let shards = HashMap::new();
+            let mut of = SliceState { store, topics, shards, words, tokens, row_cache };
+            spec.pseudo_counts()
+                .into_iter()
+                .for_each(|counts| of.join_pseudo_counts(joining, counts));
+            (number, of)
         };
         Self {
             spec: Arc::new(spec.clone()),
@@ -332,6 +339,23 @@ impl<T: TopicIndex> SliceState<T> {
             row_cache.change(word, delta);
         }
         Ok(())
+    }
+
+    /// Adds pseudo-counts as if a shard joined with them.
+    fn join_pseudo_counts(&mut self, joining: Round, counts: &PseudoCounts) {
+        let Self { store, topics, words, tokens, .. } = self;
+        let mut delta = Vec::new();
+        for (place, &word) in words.iter().enumerate() {
+            delta.clear();
+            let row = counts.word(word as usize).iter().filter(|entry| topics.contains(&entry.0));
+            for &(topic, count) in row {
+                tokens[place] += u64::from(count);
+                // A delta is signed.
+                let half = count / 2;
+                delta.extend([half, count - half].map(|part| (topic - topics.start, part as i32)));
+            }
+            store.add(joining, place as u32, &delta).expect("a word of the slice");
+        }
     }
 
     /// Adds a shard's words and counts.

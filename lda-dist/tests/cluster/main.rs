@@ -11,6 +11,7 @@ mod history;
 mod hot;
 mod own_aggregate;
 mod priors;
+mod pseudo_counts;
 mod random_runs;
 mod reachability;
 mod recovery;
@@ -266,8 +267,10 @@ fn expected(corpus: &Corpus, setup: &Setup) -> End {
     for epoch in 1..=setup.epochs {
         let bytes = Bytes { totals: 0, ..run.epoch().unwrap() };
         let Priors { alpha, beta } = run.priors();
+        // The part that depends on pseudo-counts alone is no part of it.
+        let own = setup.spec.pseudo_counts().map_or(0.0, |counts| counts.word_part(beta));
         let log_joint =
-            setup.evaluates(epoch).then(|| log_joint(&run, &alpha, beta).unwrap().total());
+            setup.evaluates(epoch).then(|| log_joint(&run, &alpha, beta).unwrap().total() - own);
         let non_zeros = setup.evaluates(epoch).then(|| non_zeros(&run));
         let mut report = Report::default();
         (report.epoch, report.attempt, report.bytes) = (epoch, 1, bytes);

@@ -4,18 +4,19 @@
 mod bounded;
 mod hybrid;
 mod priors;
+mod pseudo_counts;
 mod samplers;
 mod staleness;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use lda_core::Corpus;
 use lda_core::counts::TopicIndex;
 use lda_core::counts::{DocumentCounts, WordCounts};
 use lda_core::eval::log_joint;
-use lda_core::prior::Alpha;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_core::train::{SamplerKind, Start, TrainOptions, Trainer};
+use lda_core::train::{PseudoCounts, SamplerKind, Start, TrainOptions, Trainer};
 use lda_dist::config::{Hybrid, Options, Routing};
 use lda_dist::in_process::{Event, Exchange, InProcess, InProcessError};
 use lda_dist::placement::Partitioner;
@@ -206,8 +207,18 @@ fn bits_are_those_of_earlier_versions() {
 
 /// Number of occurrences of every assignment in a long run.
 fn observed(corpus: &Corpus, options: &Options, epochs: u32) -> Vec<u64> {
-    let alpha = Alpha::from(vec![0.5, 1.5]);
-    let spec = ModelSpec::new(2, corpus.num_words() as u32, alpha, 0.3, 5).unwrap();
+    observed_with(None, corpus, options, epochs)
+}
+
+/// The same with pseudo-counts.
+fn observed_with(
+    pseudo_counts: Option<&PseudoCounts>,
+    corpus: &Corpus,
+    options: &Options,
+    epochs: u32,
+) -> Vec<u64> {
+    let spec = ModelSpec::builder(2, corpus.num_words() as u32).alpha(vec![0.5, 1.5]).beta(0.3);
+    let spec = spec.seed(5).pseudo_counts(pseudo_counts.cloned().map(Arc::new)).build().unwrap();
     let mut run = InProcess::<u16>::new(&spec, corpus, options).unwrap();
     let mut seen = vec![0; 1 << corpus.num_tokens()];
     for epoch in 0..epochs {
@@ -223,11 +234,17 @@ fn observed(corpus: &Corpus, options: &Options, epochs: u32) -> Vec<u64> {
 
 /// p(z | w) of every assignment, by the definition; tokens are in the order of `topics`.
 fn posterior(tokens: &[(usize, usize)], words: usize) -> Vec<f64> {
-    let (alpha, beta) = ([0.5, 1.5], 0.3);
+    posterior_with(&vec![[0.0; 2]; words], tokens)
+}
+
+/// The same with pseudo-counts of each word.
+fn posterior_with(pseudo_counts: &[[f64; 2]], tokens: &[(usize, usize)]) -> Vec<f64> {
+    let (alpha, beta, words) = ([0.5, 1.5], 0.3, pseudo_counts.len());
     let law = (0..1usize << tokens.len()).map(|code| {
         let mut documents = [[0.0; 2]; 4];
-        let mut of_words = vec![[0.0; 2]; words];
-        let mut totals = [0.0; 2];
+        let mut of_words = pseudo_counts.to_vec();
+        let mut totals =
+            [0, 1].map(|k| pseudo_counts.iter().map(|of_word| of_word[k]).sum::<f64>());
         let mut weight = 1.0;
         for (place, &(document, word)) in tokens.iter().enumerate() {
             let k = code >> (tokens.len() - 1 - place) & 1;

@@ -110,6 +110,9 @@ pub struct Cut {
     /// that may ever run
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u16).range(1..))]
     pub shards: u16,
+    /// Add the words of this model, so that a run can continue from it
+    #[arg(long, value_name = "MODEL")]
+    pub from: Option<PathBuf>,
 
     /// Threads and progress.
     #[command(flatten)]

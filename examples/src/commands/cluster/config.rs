@@ -321,6 +321,7 @@ impl Config {
         config.documents = config.documents.within(base);
         config.training.save = config.training.save.map(|save| base.join(save));
         config.training.log = config.training.log.map(|log| base.join(log));
+        config.training.from = config.training.from.map(|from| base.join(from));
         if let TransportChoice::Grpc(grpc) = &mut config.transport {
             let Grpc { tls, token_file, .. } = &mut **grpc;
             let of_tls = tls

@@ -5,6 +5,7 @@ use lda_examples::reading;
 
 use crate::commands::cluster::args::Cut;
 use crate::commands::cluster::error::ClusterError;
+use crate::commands::cluster::from_model;
 
 /// Reads the documents and writes them shard by shard.
 ///
@@ -13,9 +14,12 @@ use crate::commands::cluster::error::ClusterError;
 pub fn run(args: &Cut) -> Result<(), ClusterError> {
     args.program.start_threads()?;
     let note = &mut |text: &str| args.program.note(text);
-    let (corpus, name) = reading::read_or_sources(args.path.as_deref(), &args.reading, note)?;
+    let (mut corpus, name) = reading::read_or_sources(args.path.as_deref(), &args.reading, note)?;
     if corpus.num_tokens() == 0 {
         return Err(ClusterError::Empty(name));
+    }
+    if let Some(model) = from_model::load(args.from.as_deref())? {
+        from_model::widen(&mut corpus, &model, note)?;
     }
     let storage = args.out.create()?;
     let place = |error| ClusterError::Stored { place: args.out.to_string(), error };

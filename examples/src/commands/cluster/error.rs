@@ -47,6 +47,9 @@ pub enum ClusterError {
         /// Number of documents with tokens.
         documents: usize,
     },
+    /// The run cannot go on from a model.
+    #[error("--from: {0}")]
+    From(String),
     /// The documents cannot be divided into those for training and others.
     #[error(transparent)]
     Split(BuildError),
@@ -186,6 +189,7 @@ impl ClusterError {
     pub fn status(&self) -> u8 {
         match self {
             Self::Training(_)
+            | Self::From(_)
             | Self::HeldOut { .. }
             | Self::Reading(ReadingError::Usage(_))
             | Self::Config(_)

@@ -17,6 +17,7 @@ use lda_examples::reading;
 
 use crate::commands::cluster::args::Local;
 use crate::commands::cluster::error::ClusterError;
+use crate::commands::cluster::from_model::{self, FromModel};
 use crate::commands::cluster::held_out::HeldOutDocuments;
 use crate::commands::cluster::monitor::Monitor;
 use crate::commands::cluster::results::Results;
@@ -34,15 +35,20 @@ pub fn run(args: &Local) -> Result<(), ClusterError> {
     args.program.start_threads()?;
     let output = args.training.save.as_deref().map(Output::create_file).transpose()?;
     let note = &mut |text: &str| args.program.note(text);
-    let (corpus, name) = reading::read_or_sources(args.path.as_deref(), &args.reading, note)?;
+    let (mut corpus, name) = reading::read_or_sources(args.path.as_deref(), &args.reading, note)?;
     if corpus.num_tokens() == 0 {
         return Err(ClusterError::Empty(name));
     }
+    let model = from_model::load(args.training.from.as_deref())?;
+    if let Some(model) = &model {
+        from_model::widen(&mut corpus, model, note)?;
+    }
     let (corpus, held_out) = hold_out(args, corpus)?;
+    let from = model.map(|model| FromModel::new(model, &corpus, &args.training)).transpose()?;
     let (documents, words) = (corpus.num_documents() as u64, corpus.num_words() as u32);
     let (mean_length, fingerprint) = (corpus.mean_length(), corpus.fingerprint());
     let extent = Extent { documents, words, mean_length, fingerprint };
-    let mut setup = args.training.setup(args.shards, extent)?;
+    let mut setup = args.training.setup(args.shards, extent, from.as_ref())?;
     let storage = args.snapshots.as_ref().map(StorageUrl::create).transpose()?;
     let kept = storage.is_some();
     setup.checkpoint_every = if kept { args.snapshot_every } else { 0 };

@@ -113,7 +113,7 @@ mod tests {
 
     fn setup() -> Setup {
         let extent = Extent { documents: 10, words: 10, mean_length: 9.9, fingerprint: 1 };
-        Training { workers: 9, ..Training::default() }.setup(None, extent).unwrap()
+        Training { workers: 9, ..Training::default() }.setup(None, extent, None).unwrap()
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod args;
 mod config;
 mod cut;
 mod error;
+mod from_model;
 mod held_out;
 mod incarnation;
 mod local;

@@ -11,6 +11,7 @@ use lda_examples::output::Output;
 use crate::commands::cluster::args::Model;
 use crate::commands::cluster::config::Config;
 use crate::commands::cluster::error::ClusterError;
+use crate::commands::cluster::from_model::from_stored;
 use crate::commands::cluster::training::Extent;
 
 /// Reads the checkpoint and writes the model.
@@ -27,7 +28,12 @@ pub fn run(args: &Model) -> Result<(), ClusterError> {
     };
     let place = |error| ClusterError::Stored { place: config.documents.to_string(), error };
     let documents = StoredDocuments::open(config.documents.open()?).map_err(place)?;
-    let setup = config.training.setup(Some(documents.num_shards()), Extent::of(&documents))?;
+    let from = from_stored(&config, &documents)?;
+    let setup = config.training.setup(
+        Some(documents.num_shards()),
+        Extent::of(&documents),
+        from.as_ref(),
+    )?;
     let storage = snapshots.directory.open()?;
     let output = Output::create_file(&args.out)?;
     let saved = SavedCounts::read(&setup, &documents, &*storage).map_err(RunError::from)?;

@@ -17,6 +17,7 @@ use lda_transport::{NodeId, Transport};
 use crate::commands::cluster::args::Node;
 use crate::commands::cluster::config::{Config, Grpc, TransportChoice};
 use crate::commands::cluster::error::ClusterError;
+use crate::commands::cluster::from_model::from_stored;
 use crate::commands::cluster::incarnation;
 use crate::commands::cluster::monitor::Monitor;
 use crate::commands::cluster::nodes;
@@ -40,7 +41,12 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     let config = Config::read(&args.config)?;
     let place = |error| ClusterError::Stored { place: config.documents.to_string(), error };
     let documents = StoredDocuments::open(config.documents.open()?).map_err(place)?;
-    let mut setup = config.training.setup(Some(documents.num_shards()), Extent::of(&documents))?;
+    let from = from_stored(&config, &documents)?;
+    let mut setup = config.training.setup(
+        Some(documents.num_shards()),
+        Extent::of(&documents),
+        from.as_ref(),
+    )?;
     setup.min_workers = config.min_workers;
     setup.checkpoint_every = config.snapshots.as_ref().map_or(0, |snapshots| snapshots.every);
     let divided = |error| RunError::from(Failed::from(error));

@@ -110,7 +110,7 @@ mod tests {
     fn locate(list: &str, this: u32) -> Result<Grpc, NodesError> {
         let extent = Extent { documents: 10, words: 10, mean_length: 9.9, fingerprint: 1 };
         let training = Training { workers: 2, ..Training::default() };
-        let setup = training.setup(None, extent).unwrap();
+        let setup = training.setup(None, extent, None).unwrap();
         static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let name = format!("lda-nodes-{}-{number}", std::process::id());

@@ -85,7 +85,7 @@ mod tests {
     fn a_node_has_a_number() {
         let extent = Extent { documents: 10, words: 10, mean_length: 9.9, fingerprint: 1 };
         let training = Training { workers: 2, servers: 3, ..Training::default() };
-        let setup = training.setup(None, extent).unwrap();
+        let setup = training.setup(None, extent, None).unwrap();
         for id in (0..6).map(NodeId) {
             assert_eq!(NodeName::of(&setup, id).id(&setup).unwrap(), id);
         }

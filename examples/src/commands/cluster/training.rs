@@ -1,10 +1,12 @@
 //! Model and division of the work: options of `local`, and the table `[training]` of a configuration.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ValueEnum, value_parser};
 use lda_core::TrainOptions;
+use lda_core::model::{Counts, TopicModel};
 use lda_core::prior::Alpha;
 use lda_core::train::{Learn, LearnAlpha, OptionsError, SamplerKind, SamplerOptions, Start};
 use lda_dist::cluster::Setup;
@@ -19,20 +21,30 @@ use lda_examples::parsers::{learn_parser, positive, share, start_parser};
 use serde::Deserialize;
 use thiserror::Error;
 
+use crate::commands::cluster::from_model::FromModel;
+
 /// Model, number of nodes, and division of the work.
 #[derive(Clone, Debug, PartialEq, clap::Args, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
 pub struct Training {
-    /// Number of topics
-    #[arg(short = 'k', long, value_name = "K", default_value_t = 100, value_parser = value_parser!(u32).range(1..))]
-    pub topics: u32,
-    /// Prior of topics in a document [default: an eighth of the mean length of documents, from 1 to 50,
-    /// over K]
+    /// Number of topics [default: 100, or that of the --from model]
+    #[arg(short = 'k', long, value_name = "K", value_parser = value_parser!(u32).range(1..))]
+    pub topics: Option<u32>,
+    /// Prior of topics in a document [default: that of the --from model if it has as many topics, or an
+    /// eighth of the mean length of documents, from 1 to 50, over K]
     #[arg(long)]
     pub alpha: Option<f64>,
-    /// Prior of words in a topic
-    #[arg(long, default_value_t = 0.01)]
-    pub beta: f64,
+    /// Prior of words in a topic [default: 0.01, or that of the --from model]
+    #[arg(long)]
+    pub beta: Option<f64>,
+    /// Continue from a model that --save wrote, with these documents: its counts are added to theirs, and
+    /// its number of topics and priors are kept unless given (no fewer topics)
+    #[arg(long, value_name = "MODEL")]
+    pub from: Option<PathBuf>,
+    /// Share of the counts of the --from model to keep: 1 is as if its documents were still in the
+    /// corpus, less lets it forget
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = positive)]
+    pub from_share: f64,
     /// Recompute the prior of topics from the topic sizes in each epoch. X tokens are added to the
     /// sizes, evenly: the larger X, the more uniform the prior
     #[arg(long, value_name = "X", value_parser = positive)]
@@ -141,9 +153,11 @@ pub struct Training {
 impl Default for Training {
     fn default() -> Self {
         Self {
-            topics: 100,
+            topics: None,
             alpha: None,
-            beta: 0.01,
+            beta: None,
+            from: None,
+            from_share: 1.0,
             alpha_by_size: None,
             learn_alpha: None,
             learn_beta: false,
@@ -304,7 +318,7 @@ pub enum TrainingError {
 
 impl Training {
     /// `options` with the sampler.
-    fn with_sampler(&self, options: Options) -> Result<Options, TrainingError> {
+    fn with_sampler(&self, topics: u32, options: Options) -> Result<Options, TrainingError> {
         let mut sampler = SamplerOptions::from(self.sampler);
         let warp_steps = self.mh_steps.filter(|_| self.short_length.is_some());
         match (self.mh_steps, sampler.steps()) {
@@ -313,7 +327,7 @@ impl Training {
             (Some(_), None) if warp_steps.is_some() => {}
             (Some(steps), _) => sampler = sampler.with_steps(steps.into())?,
         }
-        let usual = TrainOptions::default_short_length(self.topics);
+        let usual = TrainOptions::default_short_length(topics);
         let mut options = options.with_sampler(sampler, self.short_length, usual)?;
         if let Some(steps) = warp_steps {
             options.hybrid.mh_steps = steps;
@@ -347,26 +361,47 @@ impl Training {
         }
     }
 
-    /// Setup of all nodes, with defaults chosen for the documents.
+    /// The model, with defaults chosen for the documents, and the counts and priors of the model from which
+    /// the run goes on.
+    fn spec(&self, of: Extent, from: Option<&FromModel>) -> Result<ModelSpec, TrainingError> {
+        let before = from.map(|from| &from.model);
+        let topics = before.map_or(100, |model| model.num_topics() as u32);
+        let topics = self.topics.unwrap_or(topics);
+        let usual = || match before.filter(|model| model.num_topics() == topics as usize) {
+            Some(model) => model.alpha().clone(),
+            None => TrainOptions::default_alpha(topics, of.mean_length),
+        };
+        let beta = before.and_then(TopicModel::counts).map_or(0.01, Counts::beta);
+        let spec = ModelSpec::builder(topics, of.words)
+            .alpha(self.alpha.map_or_else(usual, Alpha::from))
+            .beta(self.beta.unwrap_or(beta))
+            .seed(self.seed)
+            .alpha_by_size(self.alpha_by_size)
+            .learn(self.learn()?)
+            .start(self.start, self.start_degree()?)
+            .pseudo_counts(from.map(|from| Arc::new(from.counts.clone())))
+            .build()?;
+        Ok(spec)
+    }
+
+    /// Setup of all nodes, with defaults chosen for the documents; `from` is the model from which the run goes
+    /// on.
     ///
     /// # Errors
     /// [`TrainingError`].
-    pub fn setup(&self, shards: Option<u16>, of: Extent) -> Result<Setup, TrainingError> {
+    pub fn setup(
+        &self,
+        shards: Option<u16>,
+        of: Extent,
+        from: Option<&FromModel>,
+    ) -> Result<Setup, TrainingError> {
+        let spec = self.spec(of, from)?;
+        let topics = spec.topics();
         for (option, value) in [("seconds", self.seconds), ("level-off", self.level_off)] {
             if let Some(value) = value.filter(|value| value.is_nan() || *value <= 0.0) {
                 return Err(TrainingError::Stop { option, value });
             }
         }
-        let usual = || TrainOptions::default_alpha(self.topics, of.mean_length);
-        let alpha = self.alpha.map_or_else(usual, Alpha::from);
-        let spec = ModelSpec::builder(self.topics, of.words)
-            .alpha(alpha)
-            .beta(self.beta)
-            .seed(self.seed)
-            .alpha_by_size(self.alpha_by_size)
-            .learn(self.learn()?)
-            .start(self.start, self.start_degree()?)
-            .build()?;
         let documents = u16::try_from(of.documents).unwrap_or(u16::MAX);
         let workers = u16::try_from(self.workers).unwrap_or(u16::MAX);
         let shards = shards.unwrap_or(DEFAULT_SHARDS.max(workers).min(documents));
@@ -385,7 +420,8 @@ impl Training {
             SyncKind::Bounded => SyncMode::bounded(self.staleness),
         };
         let (ranges, passes) = (self.ranges, self.passes);
-        let options = self.with_sampler(Options { routing, sync, ranges, passes, ..cut })?;
+        let options =
+            self.with_sampler(topics, Options { routing, sync, ranges, passes, ..cut })?;
         Ok(Setup::new(spec, of.fingerprint)
             .options(options)
             .workers(self.workers)
@@ -419,7 +455,7 @@ mod tests {
     fn defaults_depend_on_the_documents() {
         let of = |documents, words| Extent { documents, words, mean_length: 10.0, fingerprint: 1 };
         let training_options =
-            |training: &Training, shards, of| training.setup(shards, of).unwrap().options;
+            |training: &Training, shards, of| training.setup(shards, of, None).unwrap().options;
         let options = |training: &Training, of| training_options(training, None, of);
         let found = options(&Training::default(), of(1000, 500));
         assert_eq!((found.shards, found.partitions, found.rounds), (8, 16, 8));
@@ -445,7 +481,8 @@ mod tests {
     #[test]
     fn priors_may_change_and_starts_may_be_sparse() {
         let of = Extent { documents: 9, words: 9, mean_length: 10.0, fingerprint: 1 };
-        let spec = |table| toml::from_str::<Training>(table).unwrap().setup(None, of).unwrap().spec;
+        let spec =
+            |table| toml::from_str::<Training>(table).unwrap().setup(None, of, None).unwrap().spec;
         let fixed = spec("");
         let mut found = vec![fixed.clone()];
         for table in [
@@ -464,7 +501,7 @@ mod tests {
         }
         assert_eq!(spec("learn-alpha = \"fixed\""), fixed);
         let both = toml::from_str::<Training>("alpha-by-size = 20\nlearn-alpha = \"per-topic\"");
-        let error = both.unwrap().setup(None, of).unwrap_err().to_string();
+        let error = both.unwrap().setup(None, of, None).unwrap_err().to_string();
         assert!(error.contains("alpha-by-size") && error.contains("leave one"), "{error}");
     }
 
@@ -489,7 +526,7 @@ mod tests {
             ("seconds = nan", "seconds is NaN: give a number above 0"),
         ] {
             let training = toml::from_str::<Training>(table).unwrap();
-            assert_eq!(training.setup(None, of).unwrap_err().to_string(), message);
+            assert_eq!(training.setup(None, of, None).unwrap_err().to_string(), message);
         }
     }
 
@@ -497,7 +534,7 @@ mod tests {
     fn the_sampler_may_leave_long_documents_to_warp_lda() {
         let of = |sampler, short_length, mh_steps| {
             let training = Training { sampler, short_length, mh_steps, ..Training::default() };
-            let options = training.with_sampler(Options::default())?;
+            let options = training.with_sampler(100, Options::default())?;
             let Hybrid { short_length, mh_steps } = options.hybrid;
             let kind = options.sampler.kind().expect("none chooses automatically");
             Ok::<_, TrainingError>((kind, options.sampler.steps(), short_length, mh_steps))

@@ -383,7 +383,7 @@ mod tests {
     fn status() -> Status {
         let extent = Extent { documents: 10, words: 10, mean_length: 9.9, fingerprint: 1 };
         let training = Training { workers: 2, ..Training::default() };
-        let setup = training.setup(None, extent).unwrap();
+        let setup = training.setup(None, extent, None).unwrap();
         Status::new(&setup, NodeName { role: RoleName::Master, index: 0 }, 1000)
     }
 
