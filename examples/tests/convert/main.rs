@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use lda_core::model::TopicModel;
+use lda_core::model::{TopicModel, Weights};
 use serde_json::Value;
 
 /// A temporary directory, which is removed with the test.
@@ -310,6 +310,26 @@ fn arrays_are_read_in_every_form(scratch: &Scratch) {
     ] {
         scratch.fail(line, status, named);
     }
+}
+
+#[test]
+fn duplicates_are_merged() {
+    let scratch = Scratch::new("duplicates");
+    // Topics 0 and 2 are alike.
+    let rows = [[0.8, 0.1, 0.1], [0.1, 0.1, 0.8], [0.7, 0.2, 0.1]];
+    let weights = Weights::from_rows(&rows).unwrap();
+    TopicModel::from_weights(weights, 0.1.into()).save(scratch.path("three.lda")).unwrap();
+    scratch.convert("three.lda --merge-duplicates 0.5 --out two.lda");
+    let two = scratch.model("two.lda");
+    assert_eq!(two.num_topics(), 2);
+    assert_near([two.phi(0, 0), two.phi(0, 1), two.phi(1, 2)], &[0.75, 0.15, 0.8]);
+    assert_eq!(two.alpha().as_slice(), [0.2, 0.1]);
+    let notes = &two.provenance().notes;
+    assert!(notes.iter().any(|note| note.1.starts_with("3 topics merged to 2")), "{notes:?}");
+    // Topics that are not near enough stay.
+    scratch.convert("three.lda --merge-duplicates 0.1 --out same.lda");
+    assert_eq!(scratch.model("same.lda").num_topics(), 3);
+    scratch.fail("three.lda --merge-duplicates 0 --out none.lda", 2, "--merge-duplicates");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Parser, ValueEnum};
 use lda_core::Alpha;
 use lda_examples::documents::InferenceArgs;
-use lda_examples::parsers::alpha;
+use lda_examples::parsers::{alpha, positive};
 use lda_examples::text::of_model;
 
 const AFTER_HELP: &str = "\
@@ -17,6 +17,8 @@ Examples:
   lda convert news.lda articles.txt --out vis.json   arguments of pyLDAvis.prepare for these documents
   lda convert checkpoints articles.txt --out news.lda
                                                      from the last snapshot of a run on these documents
+  lda convert news.lda --merge-duplicates 0.5 --out merged.lda
+                                                     one topic instead of several that are alike
   lda convert state.gz --out news.lda                from MALLET's --output-state
   lda convert topics.npy --names words.txt --alpha 0.1 --out news.lda
                                                      from gensim, scikit-learn, tomotopy by numpy.save
@@ -49,6 +51,10 @@ pub struct Args {
     /// with commas between them, or a file of them (.npy or text) [default: 5/K]
     #[arg(long, value_name = "X", value_parser = prior)]
     pub alpha: Option<Prior>,
+    /// Merge topics that are nearer than this to each other: Σ over words of the differences of their
+    /// probabilities, from 0 for equal topics to 2 for topics without common words; 0.5 is a start
+    #[arg(long, value_name = "DISTANCE", value_parser = positive)]
+    pub merge_duplicates: Option<f64>,
     #[command(flatten)]
     pub inference: InferenceArgs,
 }

@@ -88,6 +88,10 @@ pub fn run(args: &Args) -> Result<(), ConvertError> {
     }
     let (name, topics, words) = (args.model.display(), model.num_topics(), model.num_words());
     note(&format!("{name}: {topics} topics, {words} words"));
+    let model = match args.merge_duplicates {
+        Some(distance) => merge(model, distance, &note),
+        None => model,
+    };
     let out = &args.out;
     match form {
         Form::Lda => Output::create_file(out)?.fill(|out| model.write_to(out))?,
@@ -102,6 +106,22 @@ pub fn run(args: &Args) -> Result<(), ConvertError> {
         Form::Pyldavis => write_documents(args, &model, &note)?,
     }
     Ok(())
+}
+
+/// Merges the topics that are nearer than `distance` to each other, and says which.
+fn merge(model: TopicModel, distance: f64, note: &dyn Fn(&str)) -> TopicModel {
+    let clusters = model.duplicates(distance);
+    for cluster in &clusters {
+        let topics: Vec<String> = cluster.iter().map(u32::to_string).collect();
+        note(&format!("merging topics {}", topics.join(", ")));
+    }
+    let merged = model.merge(&clusters).model;
+    let (before, after) = (model.num_topics(), merged.num_topics());
+    note(&format!("{after} topics are left, as {} were duplicates", before - after));
+    let mut provenance = merged.provenance().clone();
+    let text = format!("{before} topics merged to {after} by distances below {distance}");
+    provenance.notes.push(("merge-duplicates".to_owned(), text));
+    merged.with_provenance(provenance)
 }
 
 fn write_matrix(args: &Args, model: &TopicModel, layout: Layout) -> Result<(), ConvertError> {
