@@ -14,7 +14,8 @@ fn with(setup: Setup) -> Setup {
     let words = setup.spec.words();
     let entries = (0..words).flat_map(|word| [(word, word % 80, 2), (word, 3, word % 4)]);
     let counts = PseudoCounts::new(words as usize, 80, entries).unwrap();
-    let spec = ModelSpec::builder(80, words).alpha(0.1).beta(BETA).seed(3);
+    // Priors that change make another model in each epoch.
+    let spec = ModelSpec::builder(80, words).alpha(0.1).beta(BETA).seed(3).alpha_by_size(40.0);
     setup.spec(spec.pseudo_counts(Arc::new(counts)).build().unwrap())
 }
 
