@@ -46,6 +46,7 @@ from pyspark.sql.types import ArrayType, StringType
 MANIFEST = "manifest"
 WORDS = "words"
 HOSTS = "hosts"
+STATISTICS = "statistics"
 MOST_SHARDS = 65_535
 # Prefix of the report of a failed task, by which the driver finds it in the error message of Spark.
 MARK = "LDA-CUT-FAILED "
@@ -132,8 +133,8 @@ def store(context, documents, words, names, out, shards, program):
     ).collect()
     firsts = cuts(marks, total, shards)
     os.makedirs(out, exist_ok=True)
-    # A directory without a manifest holds no shards. The file of hosts belongs to the shards before.
-    for name in [MANIFEST, HOSTS]:
+    # A directory without a manifest holds no shards. The other files belong to the shards before.
+    for name in [MANIFEST, HOSTS, STATISTICS]:
         with contextlib.suppress(FileNotFoundError):
             os.remove(os.path.join(out, name))
     shared = context.broadcast(names)

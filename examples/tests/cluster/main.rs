@@ -557,7 +557,7 @@ fn documents_are_cut_into_a_directory() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{said}");
     assert!(said.contains("shards: 4 shards of 40 documents, 320 tokens, 10 words"), "{said}");
-    assert_eq!(fs::read_dir(&out).unwrap().count(), 6);
+    assert_eq!(fs::read_dir(&out).unwrap().count(), 7);
     let output = cut("41");
     assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8(output.stderr).unwrap().contains("41 shards of 40 documents"));

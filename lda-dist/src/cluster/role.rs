@@ -24,7 +24,8 @@ pub enum Role<T: TopicIndex, D> {
 }
 
 impl<T: TopicIndex, D: Documents> Role<T, D> {
-    /// The role of node `id`. Only workers read `documents`. Without a `snapshot_writer` no checkpoints
+    /// The role of node `id`. Only workers read `documents`; the master may use their
+    /// [statistics](Documents::statistics). Without a `snapshot_writer` no checkpoints
     /// are written, and the run goes back to the beginning when a worker is lost; with one it goes on from
     /// the checkpoint of this run in its storage, if there is one.
     pub fn new(
@@ -35,7 +36,10 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
     ) -> Self {
         let servers = setup.options.servers;
         match id.0 {
-            0 => Self::Master(Box::new(Master::new(setup, snapshot_writer))),
+            0 => {
+                let statistics = documents.statistics();
+                Self::Master(Box::new(Master::new(setup, snapshot_writer, statistics)))
+            }
             id if id <= servers => Self::Server(Box::new(ServerNode::new(setup, id - 1))),
             id => {
                 let worker = Worker::new(setup, id - 1 - servers, documents, snapshot_writer);

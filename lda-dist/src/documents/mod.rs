@@ -1,6 +1,7 @@
 //! Sources of a job's documents, read one shard at a time: from [memory](InMemory) or from a
 //! [storage](StoredDocuments).
 
+mod statistics;
 mod stored;
 
 use std::error::Error;
@@ -12,6 +13,7 @@ use thiserror::Error;
 use crate::config::ConfigError;
 use crate::plan::cut;
 
+pub use statistics::Statistics;
 pub use stored::{StoredDocuments, StoredError, store};
 
 /// Error of a source that cannot read a shard. The [source](Error::source) is the cause.
@@ -39,6 +41,13 @@ pub trait Documents {
     /// # Errors
     /// [`ReadShardError`] if there is no such shard or it cannot be read.
     fn read(&self, shard: u16) -> Result<(Corpus, u64), ReadShardError>;
+
+    /// Word counts and lengths of all documents, if they are known without reading the shards; the default is
+    /// `None`. Then each worker reads its shards before words are placed, and once more when the run starts.
+    /// The answer must be the same on all nodes.
+    fn statistics(&self) -> Option<&Statistics> {
+        None
+    }
 }
 
 /// A corpus in memory, cut into shards. Clones share the corpus.

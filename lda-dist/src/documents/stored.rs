@@ -11,6 +11,8 @@
 //!                   shard 1 429 431 58502 …
 //! words           the vocabulary, if there is one: a corpus without documents
 //! shard-00000     documents of a shard: a corpus without vocabulary
+//! statistics      word counts and lengths of all documents, so that words are placed before any document is
+//!                 read; without it, workers read their documents twice
 //! hosts           machines that store a shard locally, as text, if the storage knows them:
 //!                   lda-dist hosts 1
 //!                   shard 0 node-7 node-9
@@ -31,7 +33,7 @@ use lda_core::container::{FileError, checksum};
 use lda_core::corpus::Vocabulary;
 use thiserror::Error;
 
-use super::{Documents, ReadShardError};
+use super::{Documents, ReadShardError, Statistics};
 use crate::config::ConfigError;
 use crate::locality::ShardLocation;
 use crate::plan::cut;
@@ -40,6 +42,7 @@ use crate::storage::{Storage, StorageError};
 const MANIFEST: &str = "manifest";
 const WORDS: &str = "words";
 const TITLE: &str = "lda-dist documents 2";
+const STATISTICS: &str = "statistics";
 const HOSTS: &str = "hosts";
 const HOSTS_TITLE: &str = "lda-dist hosts 1";
 
@@ -104,13 +107,15 @@ pub struct StoredDocuments<S> {
     empty: u64,
     parts: Arc<[Part]>,
     fingerprint: u64,
+    statistics: Option<Arc<Statistics>>,
 }
 
 impl<S> Clone for StoredDocuments<S> {
     fn clone(&self) -> Self {
-        let Self { storage, words, empty, parts, fingerprint } = self;
+        let Self { storage, words, empty, parts, fingerprint, statistics } = self;
         let (storage, parts) = (Arc::clone(storage), Arc::clone(parts));
-        Self { storage, words: *words, empty: *empty, parts, fingerprint: *fingerprint }
+        let (words, empty, fingerprint) = (*words, *empty, *fingerprint);
+        Self { storage, words, empty, parts, fingerprint, statistics: statistics.clone() }
     }
 }
 
@@ -147,6 +152,7 @@ pub fn store(corpus: &Corpus, shards: u16, storage: &dyn Storage) -> Result<(), 
     } else {
         storage.write(HOSTS, format!("{HOSTS_TITLE}\n{hosts}").as_bytes())?;
     }
+    storage.write(STATISTICS, &Statistics::of(corpus).encode(manifest.as_bytes()))?;
     Ok(storage.write(MANIFEST, manifest.as_bytes())?)
 }
 
@@ -186,8 +192,14 @@ impl<S: Storage> StoredDocuments<S> {
     pub fn open(storage: S) -> Result<Self, StoredError> {
         let manifest = storage.read(MANIFEST)?;
         let Manifest { words, empty, parts } = parse(&manifest)?;
-        let fingerprint = checksum(&manifest);
-        Ok(Self { storage: Arc::new(storage), words, empty, parts: parts.into(), fingerprint })
+        let (fingerprint, parts) = (checksum(&manifest), parts.into());
+        let mut statistics = None;
+        if storage.has(STATISTICS)? {
+            let read = Statistics::decode(words, &manifest, &storage.read(STATISTICS)?);
+            statistics = read.map(Arc::new);
+        }
+        let storage = Arc::new(storage);
+        Ok(Self { storage, words, empty, parts, fingerprint, statistics })
     }
 
     /// Number of shards.
@@ -277,6 +289,10 @@ impl<S: Storage> StoredDocuments<S> {
 impl<S: Storage> Documents for StoredDocuments<S> {
     fn read(&self, shard: u16) -> Result<(Corpus, u64), ReadShardError> {
         self.shard(shard).map_err(ReadShardError::new)
+    }
+
+    fn statistics(&self) -> Option<&Statistics> {
+        self.statistics.as_deref()
     }
 }
 
@@ -377,6 +393,19 @@ mod tests {
         memory
     }
 
+    /// Otherwise words would be placed by the counts of documents that are not there any more.
+    #[test]
+    fn statistics_of_other_documents_are_not_used() {
+        let memory = stored();
+        let others = Memory::default();
+        store(&corpus().select(0..9), 3, &others).unwrap();
+        memory.write(STATISTICS, &others.read(STATISTICS).unwrap()).unwrap();
+        assert_eq!(StoredDocuments::open(memory).unwrap().statistics(), None);
+        let without = stored();
+        without.remove(STATISTICS).unwrap();
+        assert_eq!(StoredDocuments::open(without).unwrap().statistics(), None);
+    }
+
     #[test]
     fn shards_together_are_the_corpus() {
         let stored = StoredDocuments::open(stored()).unwrap();
@@ -384,6 +413,7 @@ mod tests {
         assert_eq!(stored.num_documents(), 20);
         assert_eq!(stored.num_tokens(), corpus.num_tokens());
         assert_eq!(stored.vocabulary().unwrap().as_ref(), corpus.vocabulary());
+        assert_eq!(stored.statistics(), Some(&Statistics::of(&corpus)));
         let in_memory = super::super::InMemory::new(corpus, 3).unwrap();
         for shard in 0..3 {
             let (mut there, first) = in_memory.read(shard).unwrap();

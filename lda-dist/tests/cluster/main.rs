@@ -21,6 +21,8 @@ mod targeted_faults;
 mod targeted_setup;
 mod topics;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use lda_core::Corpus;
@@ -32,7 +34,7 @@ use lda_dist::cluster::{
     Documents, Failed, MASTER, Memory, NonZeros, Report, Role, Setup, Waited, run_local,
 };
 use lda_dist::config::{ConfigError, Hybrid, Options, Routing, SAMPLERS};
-use lda_dist::documents::{InMemory, ReadShardError};
+use lda_dist::documents::{InMemory, ReadShardError, Statistics};
 use lda_dist::in_process::InProcess;
 use lda_dist::priors::Priors;
 use lda_dist::spec::ModelSpec;
@@ -404,6 +406,50 @@ fn threads_give_the_bits_of_one_process() {
         reports.iter_mut().for_each(strip);
         end.reports = reports;
         assert!(end.is_like(&expected), "{workers} workers");
+    }
+}
+
+/// A worker reads its documents once if their word counts are known, and twice if not; the bits are the same.
+#[test]
+fn documents_are_read_once_if_their_words_are_counted() {
+    #[derive(Clone, Debug)]
+    struct Counting {
+        stored: InMemory,
+        statistics: Option<Arc<Statistics>>,
+        reads: Arc<AtomicUsize>,
+    }
+    impl Documents for Counting {
+        fn read(&self, shard: u16) -> Result<(Corpus, u64), ReadShardError> {
+            self.reads.fetch_add(1, Ordering::Relaxed);
+            self.stored.read(shard)
+        }
+
+        fn statistics(&self) -> Option<&Statistics> {
+            self.statistics.as_deref()
+        }
+    }
+    let corpus = corpus();
+    let options = Options { shards: 4, partitions: 6, rounds: 4, ..Options::default() };
+    let setup = setup(&corpus, 2, options);
+    let expected = expected(&corpus, &setup);
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    for statistics in [None, Some(Arc::new(Statistics::of(&corpus)))] {
+        let (reads, known) = (Arc::new(AtomicUsize::new(0)), statistics.is_some());
+        let documents = Counting { stored: stored.clone(), statistics, reads: Arc::clone(&reads) };
+        let nodes = run_local::<u16, _>(&setup, &documents, None, None, |_| {}).unwrap();
+        assert_eq!(reads.load(Ordering::Relaxed), if known { 4 } else { 8 });
+        let mut tokens = Vec::new();
+        for role in &nodes {
+            let Role::Worker(worker) = role else { continue };
+            for shard in worker.shards() {
+                let first = stored.firsts()[shard.number() as usize] as u32;
+                shard.tokens().for_each(|document, word, topic| {
+                    tokens.push((document + first, word, topic));
+                });
+            }
+        }
+        tokens.sort_unstable();
+        assert!(tokens == expected.tokens);
     }
 }
 

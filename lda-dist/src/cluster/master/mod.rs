@@ -30,6 +30,7 @@ use super::{
 };
 use crate::aggregate::Aggregates;
 use crate::config::ConfigError;
+use crate::documents::Statistics;
 use crate::placement::Placement;
 use crate::priors::Priors;
 use crate::spec::{JOINING, Round};
@@ -132,12 +133,16 @@ pub struct Master {
 }
 
 impl Master {
-    /// The master of this run.
-    pub(super) fn new(setup: Setup, writer: Option<SnapshotWriter>) -> Self {
+    /// The master of this run. Without statistics of the documents, it gets the word counts from workers.
+    pub(super) fn new(
+        setup: Setup,
+        writer: Option<SnapshotWriter>,
+        statistics: Option<&Statistics>,
+    ) -> Self {
         Self {
             requests: RequestQueue::default(),
             step: Step::Waiting,
-            roster: Roster::new(setup.spec.words()),
+            roster: Roster::new(&setup, statistics),
             workers: Workers::new(&setup),
             checkpoint: Checkpoint::new(writer, setup.run(), &setup.options),
             attempt: 0,

@@ -6,6 +6,7 @@ use lda_transport::NodeId;
 
 use super::super::Setup;
 use super::super::epoch_range::EpochRange;
+use crate::documents::Statistics;
 use crate::placement::{DocumentLengths, PlacementError, WordStats};
 
 /// Nodes that are ready, nodes that have to stop, what workers have in memory, and word counts of the shards.
@@ -23,16 +24,22 @@ pub(super) struct Roster {
 }
 
 impl Roster {
-    /// No nodes and no words.
-    pub fn new(words: u32) -> Self {
-        Self {
+    /// No nodes, and the words of all documents if their statistics are known.
+    pub fn new(setup: &Setup, statistics: Option<&Statistics>) -> Self {
+        let words = setup.spec.words() as usize;
+        let mut roster = Self {
             ready: BTreeSet::new(),
             stopping: BTreeSet::new(),
             in_memory: BTreeMap::new(),
-            words: WordStats::none(words as usize),
+            words: WordStats::none(words),
             lengths: DocumentLengths::default(),
             counted: BTreeSet::new(),
+        };
+        if let Some(Statistics { words, lengths, .. }) = statistics {
+            (roster.words, roster.lengths) = (words.clone(), *lengths);
+            roster.counted = (0..setup.options.shards).collect();
         }
+        roster
     }
 
     /// A node is ready, and has the topics of these epochs in memory.
@@ -122,12 +129,18 @@ impl Roster {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::ModelSpec;
 
     const WORKERS: [NodeId; 2] = [NodeId(2), NodeId(3)];
 
+    fn roster() -> Roster {
+        let spec = ModelSpec::new(3, 2, 0.1.into(), 0.1, 1).unwrap();
+        Roster::new(&Setup::new(spec, 1), None)
+    }
+
     #[test]
     fn a_restart_goes_on_from_an_epoch_that_all_workers_have_and_that_is_reported() {
-        let mut roster = Roster::new(2);
+        let mut roster = roster();
         assert_eq!(roster.epoch_in_memory(&WORKERS.into()), None);
         roster.note_epoch(WORKERS[0], 4);
         assert_eq!(roster.epoch_in_memory(&WORKERS.into()), None, "one worker does not have it");
@@ -144,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_a_lost_worker_had_is_lost() {
-        let mut roster = Roster::new(2);
+        let mut roster = roster();
         for worker in WORKERS {
             roster.add_node(worker, EpochRange { first: 4, count: 2 });
         }
@@ -172,7 +185,7 @@ mod tests {
             ([(4, 1), (5, 1)], None),
             ([(4, 2), (0, 0)], None),
         ] {
-            let mut roster = Roster::new(2);
+            let mut roster = roster();
             for (worker, (first, count)) in WORKERS.into_iter().zip(of_workers) {
                 roster.add_node(worker, EpochRange { first, count });
             }

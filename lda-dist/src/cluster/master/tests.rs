@@ -33,7 +33,7 @@ fn master_with(writer: Option<SnapshotWriter>, asked: &mut Recorder) -> Master {
         .evaluate_every(0)
         .checkpoint_every(1)
         .prefetch(0);
-    let mut master = Master::new(setup, writer);
+    let mut master = Master::new(setup, writer, None);
     let word_stats = vec![(0, 1, 1), (1, 2, 1)];
     let words = Control::Words { shard: 0, lengths: DocumentLengths::of(&corpus), word_stats };
     let here = Control::Ready { attempt: 0, in_memory: EpochRange::default() };

@@ -14,11 +14,13 @@ use crate::shard::Shard;
 type WordCounts = Vec<(u32, u64, u32)>;
 
 impl<T: TopicIndex, D: Documents> Worker<T, D> {
-    /// Sends the word counts of the shards to a master that does not have them: from the shards' tokens
-    /// if they are here, else from the documents.
+    /// Sends the word counts of the shards to a master that does not have them, unless it has the statistics
+    /// of the documents: from the shards' tokens if they are here, else from the documents.
     pub(super) fn introduce(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
-        for shard in self.setup.shards(self.number) {
-            self.send_words(shard, port)?;
+        if self.documents.statistics().is_none() {
+            for shard in self.setup.shards(self.number) {
+                self.send_words(shard, port)?;
+            }
         }
         let in_memory =
             self.attempt.as_ref().map_or(EpochRange::default(), Attempt::epochs_in_memory);
