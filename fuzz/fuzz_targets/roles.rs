@@ -11,6 +11,7 @@ use lda_dist::config::{Options, Routing};
 use lda_dist::documents::InMemory;
 use lda_dist::spec::ModelSpec;
 use lda_dist::storage::Memory;
+use lda_dist::sync::SyncMode;
 use lda_transport::NodeId;
 use lda_transport::rpc::{
     Action, FailureReason, MessageBuf, Outcome, Overloaded, ReplyHandle, RequestId, RequestKind,
@@ -63,11 +64,19 @@ impl Port for Peers {
 fn setup(routing: u8) -> Setup {
     let spec = ModelSpec::new(TOPICS, 4, 0.1.into(), 0.1, 1).expect("a job");
     let staleness = u16::from(routing / 3 % 2);
+    let sync = match routing / 6 % 2 {
+        0 => SyncMode::rounds(staleness),
+        _ => SyncMode::bounded(staleness),
+    };
+    // An elastic run needs a storage.
+    let workers = 1 + u32::from(routing >= 192);
     let routing = [Routing::Cheapest, Routing::Pull, Routing::Push][usize::from(routing % 3)];
-    let cut = Options { shards: 2, partitions: 3, rounds: 2, staleness, ..Options::default() };
+    let cut = Options { shards: 2, partitions: 3, rounds: 2, sync, ..Options::default() };
     let options = Options { servers: 1, routing, ..cut };
     Setup::new(spec, 7)
         .options(options)
+        .workers(workers)
+        .min_workers(1)
         .epochs(2)
         .evaluate_every(1)
         .top_words(2)
@@ -81,7 +90,7 @@ libfuzzer_sys::fuzz_target!(|input: (u8, u8, Vec<Step<'_>>)| {
     let documents = InMemory::new(corpus, 2).expect("two documents");
     let snapshot_writer =
         (routing >= 128).then(|| SnapshotWriter::now(Arc::new(Memory::default())));
-    let (setup, id) = (setup(routing), NodeId(u32::from(id % 3)));
+    let (setup, id) = (setup(routing), NodeId(u32::from(id) % (2 + setup(routing).workers)));
     let mut role = Role::<u16, InMemory>::new(setup, id, documents, snapshot_writer);
     let mut port = Peers::default();
     role.start();

@@ -37,11 +37,16 @@ fn tokens(rows: &[Vec<(u32, u32)>]) -> Vec<u64> {
     rows.iter().map(|row| row.iter().map(|entry| u64::from(entry.1)).sum()).collect()
 }
 
-libfuzzer_sys::fuzz_target!(|input: (bool, bool, Vec<Step<'_>>)| {
-    let (overlap, is_whole, steps) = input;
+libfuzzer_sys::fuzz_target!(|input: (bool, bool, bool, Vec<Step<'_>>)| {
+    let (overlap, reads_newest, is_whole, steps) = input;
     let spec = ModelSpec::new(TOPICS, WORDS, 0.1.into(), 0.1, 1).expect("a job");
     let cut = Options { max_pushed_len: LONGEST, rounds: ROUNDS, ..Options::default() };
-    let options = Options { sync: SyncMode::rounds(overlap.into()), ..cut };
+    let staleness = overlap.into();
+    let sync = match reads_newest {
+        true => SyncMode::bounded(staleness),
+        false => SyncMode::rounds(staleness),
+    };
+    let options = Options { sync, ..cut };
     let topics = if is_whole { 0..TOPICS } else { 3..9 };
     let here = topics.end - topics.start;
     let slice = Slice { number: 2, words: (0..WORDS).collect(), topics };
@@ -77,7 +82,7 @@ libfuzzer_sys::fuzz_target!(|input: (bool, bool, Vec<Step<'_>>)| {
         // Shards join before the first round.
         assert!(kind != Kind::Join || done.is_err() || joining);
         assert!(kind != Kind::Push || done.is_err() || is_whole);
-        // Nothing is seen of it before the round ends.
+        // Rows after the last round do not have it.
         assert_eq!(rows(&server), before);
         if ends {
             let ended = if joining { JOIN } else { round };
