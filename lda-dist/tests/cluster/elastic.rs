@@ -270,6 +270,27 @@ fn a_run_goes_on_without_a_worker_that_is_lost() {
     }
 }
 
+/// Otherwise a worker that comes back with the state of an earlier attempt would wait for ever.
+#[test]
+fn a_worker_that_was_out_of_reach_ends_and_may_be_started_again() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 7).unwrap();
+    let setup = elastic(&corpus, 16);
+    let storage = Arc::new(Memory::default());
+    let mut run = Run::new(&setup, &stored, &storage, Network::default(), &[0, 1, 2, 3], 6);
+    run.until(|run| run.reports.len() >= 4);
+    let lost = setup.worker(2);
+    run.world.cut(MASTER, lost);
+    run.give_up(2);
+    run.until(|run| run.workers() == 3);
+    assert!(!run.has_ended(2), "it does not know yet");
+    run.world.mend(MASTER, lost);
+    run.until(|run| run.has_ended(2));
+    run.world.restart(lost);
+    run.until(|run| run.workers() == 4);
+    run.finish(&corpus, &stored, "out of reach");
+}
+
 /// Otherwise each epoch would end with an attempt to let a worker take part, and without progress.
 #[test]
 fn a_worker_is_left_out_if_topics_cannot_be_written() {
