@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 use lda_benches::lab::calibrate::Calibration;
 use lda_benches::lab::links::{self, LinksPlan};
+use lda_benches::lab::recovery::{self, RecoveryPlan};
 use lda_benches::lab::scale::{self, ScalePlan};
 use lda_benches::lab::threshold_entry;
 use lda_benches::lab::thresholds::Thresholds;
@@ -40,6 +41,9 @@ enum Action {
     /// divisions of the work. Needs root, ip and tc (iproute2), and the program `lda` with the
     /// feature `grpc`.
     Links(LinksArguments),
+    /// Times how long a cluster of processes takes to sample again after one of them was killed. Needs the
+    /// program `lda` with the feature `grpc`.
+    Recovery(RecoveryArguments),
     /// Projects bytes, memory and time per epoch of a cluster that is not available from rates
     /// measured here, and compares the model with runs.
     Scale(ScaleArguments),
@@ -184,6 +188,18 @@ struct LinksArguments {
 }
 
 #[derive(Debug, Args)]
+struct RecoveryArguments {
+    /// Plan file.
+    plan: PathBuf,
+    /// The program `lda`. Defaults to the one next to this program.
+    #[arg(long, value_name = "FILE")]
+    lda: Option<PathBuf>,
+    /// Output directory. Defaults to target/lab/NAME OF THE PLAN.
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
 struct CalibrateArguments {
     /// Document lengths.
     #[arg(long, value_name = "NUMBERS", value_delimiter = ',')]
@@ -240,6 +256,7 @@ fn main() -> ExitCode {
         Action::Report(arguments) => report(&arguments),
         Action::Traffic(arguments) => traffic(&arguments),
         Action::Links(arguments) => links(&arguments),
+        Action::Recovery(arguments) => recovery(&arguments),
         Action::Scale(arguments) => scale(&arguments),
         Action::Calibrate(arguments) => calibrate(arguments),
         Action::Thresholds(arguments) => make_threshold(arguments),
@@ -305,13 +322,26 @@ fn links(arguments: &LinksArguments) -> Result<bool, LabError> {
     replace(&mut plan.rates, arguments.rates.clone());
     let default = || PathBuf::from("target/lab").join(&plan.name);
     let directory = arguments.out.clone().unwrap_or_else(default);
-    let program = match &arguments.lda {
-        Some(program) => program.clone(),
-        None => std::env::current_exe()
-            .map_err(|source| LabError::Read { path: "the program itself".into(), source })?
-            .with_file_name("lda"),
-    };
+    let program = lda(arguments.lda.as_deref())?;
     for path in links::run(&plan, &directory, &program, arguments.again, &say)? {
+        say(&format!("wrote {}", path.display()));
+    }
+    Ok(true)
+}
+
+/// The program `lda`: the one that is given, or that next to this program.
+fn lda(given: Option<&Path>) -> Result<PathBuf, LabError> {
+    let this = || std::env::current_exe().map(|this| this.with_file_name("lda"));
+    given
+        .map_or_else(this, |given| Ok(given.to_owned()))
+        .map_err(|source| LabError::Read { path: "the program itself".into(), source })
+}
+
+fn recovery(arguments: &RecoveryArguments) -> Result<bool, LabError> {
+    let plan = RecoveryPlan::read(&arguments.plan)?;
+    let default = || PathBuf::from("target/lab").join(&plan.name);
+    let directory = arguments.out.clone().unwrap_or_else(default);
+    for path in recovery::run(&plan, &directory, &lda(arguments.lda.as_deref())?, &say)? {
         say(&format!("wrote {}", path.display()));
     }
     Ok(true)

@@ -7,7 +7,7 @@
 //! [`report::write`] turns the records into CSV, a Markdown table and plots. [`thresholds`]
 //! computes the time to a likelihood; [`calibrate`] finds the faster sampler by document length on
 //! this machine; [`traffic`] counts the bytes of a cluster, [`links`] times a cluster behind slow
-//! links, and [`scale`] projects one that is not available.
+//! links, [`recovery`] one whose processes are killed, and [`scale`] projects one that is not available.
 //!
 //! How each figure is measured is documented at the code that measures it and in the README of this
 //! package. Needs the feature `lab`.
@@ -17,6 +17,7 @@ pub mod calibrate;
 mod cell;
 mod child;
 mod corpora;
+mod cut;
 mod documents;
 mod error;
 mod files;
@@ -31,6 +32,7 @@ mod plot;
 #[path = "../../../lda-core/examples/polya_urn/sampler.rs"]
 mod polya_urn;
 mod process;
+pub mod recovery;
 pub mod report;
 mod runner;
 pub mod scale;

@@ -3,9 +3,10 @@
 use std::fmt::Write;
 use std::fs::{self, File};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use super::super::cut::cut;
 use super::super::files::create_directory;
 use super::super::process::{end_group, last_line, lead_group};
 use super::super::{LabError, Machine};
@@ -41,10 +42,7 @@ pub(super) fn run(
         std::path::absolute(path).map_err(|source| LabError::Read { path: path.to_owned(), source })
     };
     let directory = absolute(directory)?;
-    let documents = directory.join("documents").join(format!("{}-{}", of.corpus, of.shards));
-    if !documents.exists() {
-        cut(of, &directory, &documents, program)?;
-    }
+    let documents = cut(&of.corpus, of.shards, &directory, program)?;
     let scratch = directory.join("scratch");
     create_directory(&scratch)?;
     let network = Network::new(1 + of.servers + of.workers)?;
@@ -91,29 +89,6 @@ pub(super) fn run(
 
 fn failed(of: &Of, why: &str) -> LabError {
     LabError::Network { command: format!("the run {}", of.name()), why: why.to_owned() }
-}
-
-/// Cuts documents into shards.
-fn cut(of: &Of, directory: &Path, to: &Path, program: &Path) -> Result<(), LabError> {
-    let file = of.corpus.file(&directory.join("corpora"))?;
-    if let Some(parent) = to.parent() {
-        create_directory(parent)?;
-    }
-    let mut command = Command::new(program);
-    command
-        .args(["cluster", "cut"])
-        .arg(file)
-        .args(["--shards", &of.shards.to_string(), "--out"])
-        .arg(to);
-    let output = command.stdin(Stdio::null()).output();
-    let output = output.map_err(|error| LabError::Network {
-        command: program.display().to_string(),
-        why: format!("{error}; build it (--features grpc), and name it by --lda"),
-    })?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(failed(of, &last_line(&output.stderr[..])))
 }
 
 fn configure(of: &Of, network: &Network, documents: &Path, log: &Path) -> String {
