@@ -84,7 +84,7 @@ impl FromModel {
         // One document of all words: the vocabulary of the documents, in the same order.
         let corpus = match vocabulary {
             Some(vocabulary) => Corpus::from_words([vocabulary.iter()]),
-            None => Corpus::from_tokens([0..words]),
+            None => Corpus::from_tokens(std::iter::once(0..words)),
         };
         let corpus = corpus.map_err(|error| failed(error.to_string()))?;
         let known = |word: &&str| vocabulary.is_none_or(|words| words.id(word).is_some());
