@@ -510,6 +510,7 @@ impl Master {
     /// Drops all requests of an attempt, but not the releases of nodes.
     fn clear_requests(&mut self, port: &mut dyn Port) {
         self.requests.clear_but(port, |purpose| *purpose == RequestPurpose::Leave);
+        self.workers.forget_asked();
     }
 
     fn begin_message(&self, round: Round, delta: Vec<(u32, i32)>) -> Control {

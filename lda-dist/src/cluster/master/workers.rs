@@ -105,6 +105,11 @@ impl Workers {
         is_new
     }
 
+    /// Requests for words may not have been sent: they are repeated.
+    pub fn forget_asked(&mut self) {
+        self.asked.clear();
+    }
+
     /// A worker has ended: another one may have to count the words of its shards.
     pub fn remove(&mut self, node: NodeId) {
         self.ignored.remove(&node);
@@ -164,6 +169,8 @@ mod tests {
         workers.remove(second);
         assert!(!workers.may_ask(5, second));
         workers.remove(first);
+        assert!(workers.may_ask(5, second));
+        workers.forget_asked();
         assert!(workers.may_ask(5, second));
     }
 
