@@ -21,7 +21,7 @@ fn wait_for_workers(scratch: &Scratch, workers: u64) {
 #[test]
 fn workers_come_leave_and_are_lost_without_a_change_of_the_model() {
     let scratch = Scratch::new("elastic");
-    let epochs = 6000;
+    let epochs = 9000;
     let config = prepare_elastic(&scratch, epochs);
     let start = |index| Node::start(&config, "worker", index);
     let [master, server] =
@@ -31,7 +31,7 @@ fn workers_come_leave_and_are_lost_without_a_change_of_the_model() {
     wait_for_workers(&scratch, 1);
     let second = start("1");
     wait_for_workers(&scratch, 2);
-    first.terminate();
+    first.send("TERM");
     let (status, said) = first.end();
     assert_eq!(status, Some(75), "{said}");
     wait_for_workers(&scratch, 1);
@@ -39,6 +39,15 @@ fn workers_come_leave_and_are_lost_without_a_change_of_the_model() {
     wait_for_workers(&scratch, 2);
     drop(second);
     wait_for_workers(&scratch, 1);
+    // It was given up, and its successor takes part.
+    let second = start("1");
+    wait_for_workers(&scratch, 2);
+    // Stopped for longer than the patience, it ends when it goes on.
+    second.send("STOP");
+    wait_for_workers(&scratch, 1);
+    second.send("CONT");
+    let (status, said) = second.end();
+    assert!(status == Some(75) && said.contains("the run has gone on without this node"), "{said}");
     for (node, role) in [(master, "master"), (server, "server"), (first, "worker")] {
         let (status, said) = node.end();
         assert_eq!(status, Some(0), "{role}: {said}");

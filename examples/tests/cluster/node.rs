@@ -130,9 +130,9 @@ impl Node {
         Self(command.spawn().unwrap())
     }
 
-    /// Sends TERM to the process.
-    pub fn terminate(&self) {
-        terminate(&self.0);
+    /// Sends a signal to the process.
+    pub fn send(&self, signal: &str) {
+        send(&self.0, signal);
     }
 
     /// Waits for the end; returns the exit status and the output.

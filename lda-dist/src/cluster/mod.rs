@@ -367,6 +367,11 @@ pub enum Failed {
         /// of the run begins with the initial topics.
         kept: Option<u32>,
     },
+    /// An elastic run has gone on without this worker.
+    #[error(
+        "the run has gone on without this node, which was out of reach for too long: start it again"
+    )]
+    LeftBehind,
     /// The run was restarted too often.
     #[error("restarted {attempts} times without completing an epoch: check why nodes are exiting")]
     Attempts {
@@ -413,6 +418,9 @@ fn outcome(request: RequestId, outcome: Outcome) -> Result<Option<lda_transport:
         }
     }
 }
+
+/// Reason that the master gives to a worker without which it has gone on.
+const LEFT_BEHIND: &str = "the run has gone on without it";
 
 /// Body of a rejection of a request that came at a wrong time.
 const NOT_NOW: [u8; 1] = [0];

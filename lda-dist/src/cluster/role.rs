@@ -8,8 +8,8 @@ use lda_transport::rpc::Action;
 use lda_transport::rpc::{Context, Program, Refusal};
 
 use super::{
-    Documents, Failed, LostPeer, MASTER, Master, NodeState, Phase, Port, ServerNode, Setup,
-    SnapshotWriter, Waited, Worker,
+    Documents, Failed, LEFT_BEHIND, LostPeer, MASTER, Master, NodeState, Phase, Port, ServerNode,
+    Setup, SnapshotWriter, Waited, Worker,
 };
 
 /// Role of a node, which follows from its number.
@@ -72,6 +72,11 @@ impl<T: TopicIndex, D: Documents> Role<T, D> {
             return;
         }
         let acted = match (action, &mut *self) {
+            (Action::Refused { peer: MASTER, reason: Refusal::ByPeer(why) }, Self::Worker(_))
+                if why.contains(LEFT_BEHIND) =>
+            {
+                Err(Failed::LeftBehind)
+            }
             // A node that the master refuses, or that refuses the master, has no place in this run. A
             // refused node at any other place counts as lost ([`Peers`]): the right one may still come.
             (Action::Refused { peer: MASTER, reason }, role) if !is_violation(&reason) => {

@@ -265,6 +265,7 @@ fn a_run_goes_on_without_a_worker_that_is_lost() {
             // It may come back, as another process.
             run.world.restart(lost);
             run.until(|run| run.workers() == 4);
+            assert!(!run.has_ended(2));
         }
         run.finish(&corpus, &stored, &format!("at least {least}"));
     }
@@ -275,7 +276,7 @@ fn a_run_goes_on_without_a_worker_that_is_lost() {
 fn a_worker_that_was_out_of_reach_ends_and_may_be_started_again() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 7).unwrap();
-    let setup = elastic(&corpus, 16);
+    let setup = elastic(&corpus, 40);
     let storage = Arc::new(Memory::default());
     let mut run = Run::new(&setup, &stored, &storage, Network::default(), &[0, 1, 2, 3], 6);
     run.until(|run| run.reports.len() >= 4);
@@ -283,11 +284,16 @@ fn a_worker_that_was_out_of_reach_ends_and_may_be_started_again() {
     run.world.cut(MASTER, lost);
     run.give_up(2);
     run.until(|run| run.workers() == 3);
-    assert!(!run.has_ended(2), "it does not know yet");
+    let failed = |run: &Run| run.world.program(lost).and_then(Role::failed).cloned();
+    assert_eq!(failed(&run), None, "it does not know yet");
     run.world.mend(MASTER, lost);
-    run.until(|run| run.has_ended(2));
+    for _ in 0..100 {
+        run.world.run_for(Duration::from_micros(100));
+    }
+    assert_eq!(failed(&run), Some(Failed::LeftBehind));
     run.world.restart(lost);
     run.until(|run| run.workers() == 4);
+    assert!(!run.has_ended(2), "what was meant for the other process is no concern of this one");
     run.finish(&corpus, &stored, "out of reach");
 }
 

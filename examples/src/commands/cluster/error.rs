@@ -207,7 +207,8 @@ impl ClusterError {
                 Failed::PeerLost { .. }
                 | Failed::PeerFailed { .. }
                 | Failed::Unknown { .. }
-                | Failed::Attempts { .. },
+                | Failed::Attempts { .. }
+                | Failed::LeftBehind,
             )) => AGAIN,
             _ => 1,
         }

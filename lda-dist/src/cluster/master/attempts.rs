@@ -13,7 +13,7 @@ use super::rounds::Rounds;
 use super::{MAX_FRUITLESS, Master, RequestPurpose, Step, unexpected};
 use crate::cluster::control::Control;
 use crate::cluster::epoch_range::EpochRange;
-use crate::cluster::{Failed, NodeRole, Port, Setup};
+use crate::cluster::{Failed, LEFT_BEHIND, NodeRole, Port, Setup};
 use crate::plan::place;
 use crate::spec::Round;
 
@@ -118,11 +118,19 @@ impl Master {
         self.workers.note_absent(worker);
         let has_state = self.roster.ready.contains(&worker);
         self.remove(worker, port)?;
-        if has_state && !self.is_ending() {
-            // If it was only out of reach, another process has to take its place, without old state.
-            self.release(worker, port);
+        if has_state {
+            self.workers.leave_behind(worker);
+            self.refuse_left_behind(worker, port);
         }
         Ok(true)
+    }
+
+    /// A worker without which the run has gone on is connected, now or again: another process has to take
+    /// its place, without old state.
+    pub(super) fn refuse_left_behind(&mut self, worker: NodeId, port: &mut dyn Port) {
+        if self.workers.is_left_behind(worker) {
+            port.refuse(worker, LEFT_BEHIND.to_owned());
+        }
     }
 
     /// Numbers of the workers that are ready and may take part in the next attempt, ascending.

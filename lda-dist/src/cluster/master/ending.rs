@@ -132,15 +132,10 @@ impl Master {
                 if self.setup.is_elastic() && !self.is_server(node) {
                     self.workers.note_absent(node);
                 }
-                self.release(node, port);
+                let finish = self.encode(&self.finish_message(true));
+                self.requests.send(port, node, RequestKind::Push, &finish, RequestPurpose::Leave);
             }
         }
-    }
-
-    /// Ends a node, which may be started again.
-    pub(super) fn release(&mut self, node: NodeId, port: &mut dyn Port) {
-        let finish = self.encode(&self.finish_message(true));
-        self.requests.send(port, node, RequestKind::Push, &finish, RequestPurpose::Leave);
     }
 
     /// Ends the run at all nodes.

@@ -289,6 +289,10 @@ impl Master {
     pub(super) fn act(&mut self, action: Action, port: &mut dyn Port) -> Result<(), Failed> {
         match action {
             Action::Joined { peer, restarted: true, .. } => self.remove(peer, port),
+            Action::Joined { peer, .. } => {
+                self.refuse_left_behind(peer, port);
+                Ok(())
+            }
             Action::Ready { peer } => {
                 self.requests.ready(port, peer);
                 Ok(())

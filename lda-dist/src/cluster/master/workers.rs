@@ -17,6 +17,8 @@ pub(super) struct Workers {
     is_known: bool,
     /// Workers for which no attempt waits: they have left, or were given up.
     absent: BTreeSet<NodeId>,
+    /// Workers that were given up while they had a part in the run, and may come back with old state.
+    left_behind: BTreeSet<NodeId>,
     /// Workers that are ready and do not take part, as the topics of their shards could not be written.
     ignored: BTreeSet<NodeId>,
     /// Workers that were asked for the words of shards that are not theirs.
@@ -31,6 +33,7 @@ impl Workers {
             nodes: BTreeSet::new(),
             is_known: !setup.is_elastic(),
             absent: BTreeSet::new(),
+            left_behind: BTreeSet::new(),
             ignored: BTreeSet::new(),
             asked: BTreeMap::new(),
         }
@@ -82,6 +85,16 @@ impl Workers {
         self.absent.contains(&node)
     }
 
+    /// The run goes on without a worker that had a part in it.
+    pub fn leave_behind(&mut self, node: NodeId) {
+        self.left_behind.insert(node);
+    }
+
+    /// Returns whether the run has gone on without this process of a worker.
+    pub fn is_left_behind(&self, node: NodeId) -> bool {
+        self.left_behind.contains(&node)
+    }
+
     /// Leaves those of the workers out that do not take part now.
     pub fn ignore_others(&mut self, workers: &[u32], setup: &Setup) {
         let nodes = workers.iter().map(|&worker| setup.worker(worker));
@@ -113,6 +126,7 @@ impl Workers {
     /// A worker has ended: another one may have to count the words of its shards.
     pub fn remove(&mut self, node: NodeId) {
         self.ignored.remove(&node);
+        self.left_behind.remove(&node);
         self.asked.retain(|_, worker| *worker != node);
     }
 }
@@ -158,6 +172,11 @@ mod tests {
         assert!(workers.is_absent(node));
         workers.note_ready(node);
         assert!(!workers.is_absent(node));
+        workers.leave_behind(node);
+        assert!(workers.is_left_behind(node));
+        // Another process has taken its place.
+        workers.remove(node);
+        assert!(!workers.is_left_behind(node));
     }
 
     #[test]
