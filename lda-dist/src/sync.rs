@@ -58,12 +58,12 @@ impl Default for SyncMode {
 }
 
 impl SyncMode {
-    /// [`SyncMode::Rounds`].
+    /// Exact staleness, in rounds: [`SyncMode::Rounds`].
     pub const fn rounds(staleness: u16) -> Self {
         Self::Rounds { staleness }
     }
 
-    /// [`SyncMode::Bounded`].
+    /// Bounded staleness, in rounds: [`SyncMode::Bounded`].
     pub const fn bounded(staleness: u16) -> Self {
         Self::Bounded { staleness }
     }
@@ -75,14 +75,10 @@ impl SyncMode {
         }
     }
 
-    /// Returns whether a request reads the newest counts, and not those of the start of its round.
+    /// Returns whether a request reads the newest counts, and not those of the start of its round. Then the
+    /// results of a run depend on its timing.
     pub const fn reads_newest(self) -> bool {
         matches!(self, Self::Bounded { .. })
-    }
-
-    /// Returns whether the results of a run do not depend on its timing.
-    pub const fn is_reproducible(self) -> bool {
-        !self.reads_newest()
     }
 
     /// Largest number of rounds that are open at once.
@@ -173,9 +169,8 @@ mod tests {
     }
 
     #[test]
-    fn only_exact_staleness_is_reproducible() {
-        assert!(STALE.is_reproducible() && !STALE.reads_newest());
-        let bounded = SyncMode::bounded(0);
-        assert!(!bounded.is_reproducible() && bounded.reads_newest());
+    fn only_a_bound_reads_the_newest_counts() {
+        assert!(!STALE.reads_newest());
+        assert!(SyncMode::bounded(0).reads_newest());
     }
 }

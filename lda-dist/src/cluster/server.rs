@@ -94,7 +94,7 @@ impl<T: TopicIndex> ServerNode<T> {
         self.finished
     }
 
-    /// Whether the run needs this node's connection to a peer.
+    /// Returns whether the run needs this node's connection to a peer.
     pub(super) fn needs(&self, peer: NodeId) -> bool {
         !self.finished
             && (peer == MASTER || self.workers.is_empty() || self.workers.contains(&peer))

@@ -333,7 +333,7 @@ impl Setup {
         self.min_workers.unwrap_or(self.workers)
     }
 
-    /// Whether the run can go on without some of its workers.
+    /// Returns whether the run can go on without some of its workers.
     pub fn is_elastic(&self) -> bool {
         self.least_workers() < self.workers
     }

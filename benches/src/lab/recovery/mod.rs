@@ -33,23 +33,23 @@ use super::{CorpusName, LabError};
 pub struct RecoveryPlan {
     /// Heading of reports. Defaults to the file's name.
     pub name: String,
-    /// Corpus.
+    /// Corpus, which must be given.
     pub corpus: Option<CorpusName>,
-    /// Number of topics K.
+    /// Number of topics K; default 1,000.
     pub topics: u32,
-    /// Number of workers.
+    /// Number of workers, one process each; default 2.
     pub workers: u32,
-    /// Number of servers.
+    /// Number of servers, one process each; default 1.
     pub servers: u32,
-    /// Number of shards.
+    /// Number of shards of the documents, at least one per worker; default 8.
     pub shards: u16,
-    /// Number of epochs of each run, enough for all kills.
+    /// Number of epochs of each run, enough for all kills; default 200.
     pub epochs: u32,
-    /// Epochs between checkpoints.
+    /// Epochs between checkpoints; default 5.
     pub checkpoint_every: u32,
-    /// Number of processes to kill in the run of each role.
+    /// Number of processes to kill in the run of each role; default 20.
     pub kills: u32,
-    /// Random seed of the run and of the moments.
+    /// Random seed of the run and of the moments; default 1.
     pub seed: u64,
 }
 

@@ -301,6 +301,11 @@ pub enum TrainingError {
         /// Name of the option.
         option: &'static str,
     },
+    /// A share of a model's counts without a model.
+    #[error(
+        "from-share needs from, the model whose counts it keeps: give it too, or omit from-share"
+    )]
+    NoModel,
     /// A share of topics without a sparse start.
     #[error(
         "start-degree needs start sparse-word or sparse-document: give it too, or omit start-degree"
@@ -364,6 +369,9 @@ impl Training {
     /// The model, with defaults chosen for the documents, and the counts and priors of the model from which
     /// the run goes on.
     fn spec(&self, of: Extent, from: Option<&FromModel>) -> Result<ModelSpec, TrainingError> {
+        if self.from.is_none() && self.from_share != 1.0 {
+            return Err(TrainingError::NoModel);
+        }
         let before = from.map(|from| &from.model);
         let topics = before.map_or(100, |model| model.num_topics() as u32);
         let topics = self.topics.unwrap_or(topics);
@@ -520,6 +528,10 @@ mod tests {
             (
                 "learn-every = 3",
                 "learn-every needs learn-alpha or learn-beta: give it too, or omit learn-every",
+            ),
+            (
+                "from-share = 0.5",
+                "from-share needs from, the model whose counts it keeps: give it too, or omit from-share",
             ),
             ("seconds = 0", "seconds is 0: give a number above 0"),
             ("level-off = -1e-3", "level-off is -0.001: give a number above 0"),

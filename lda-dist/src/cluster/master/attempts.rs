@@ -143,14 +143,14 @@ impl Master {
         workers.filter(is_ready).collect()
     }
 
-    /// Whether a server, or a worker that may still come, is not ready.
+    /// Returns true if a server, or a worker that may still come, is not ready.
     fn waits_for_nodes(&self) -> bool {
         let nodes = (1..=self.num_others()).map(NodeId);
         let mut missing = nodes.filter(|node| !self.roster.ready.contains(node));
         missing.any(|node| !self.workers.is_absent(node))
     }
 
-    /// Whether other workers than those of the attempt should take part in the next one.
+    /// Returns true if other workers than those of the attempt should take part in the next one.
     pub(super) fn workers_change(&self) -> bool {
         self.setup.is_elastic() && !self.workers.are(&self.ready_workers(), &self.setup)
     }

@@ -176,8 +176,8 @@ impl Master {
         matches!(self.step, Step::Finishing(_) | Step::Finished)
     }
 
-    /// Whether the run cannot go on, or not end, without this node, as far as is known: with enough other
-    /// workers, an elastic run goes on [without](Self::go_on_without) one of the attempt.
+    /// Returns true if the master waits for this node when it is lost. An elastic run with enough other
+    /// workers goes on [without](Self::go_on_without) one of them when the wait is over.
     pub(super) fn needs(&self, peer: NodeId) -> bool {
         match self.step {
             Step::Finishing(_) => self.requests.awaits(peer),
@@ -433,7 +433,7 @@ impl Master {
         Ok(())
     }
 
-    /// Whether a node is a server.
+    /// Returns whether a node is a server.
     fn is_server(&self, node: NodeId) -> bool {
         matches!(self.setup.role_of(node), NodeRole::Server(_))
     }
