@@ -79,8 +79,11 @@ pub struct Options {
     /// Documents with more tokens than this are not pushed. Default: 65,536.
     pub max_pushed_len: u32,
     /// Sampler, on workers and servers, of the documents that WarpLDA does not sample: one of
-    /// [`SAMPLERS`], without converged-token exclusion. Default: F+LDA, which is exact and chooses the
-    /// order of visits by cost.
+    /// [`SAMPLERS`]. Default: F+LDA, which is exact and chooses the order of visits by cost.
+    ///
+    /// With converged-token exclusion, an epoch neither samples tokens that have kept their topic often, nor
+    /// moves the rows of words without other tokens; no tokens of [long documents](Self::hybrid) are left
+    /// out. That is biased ([`TokenAge`](lda_core::train::TokenAge)).
     pub sampler: SamplerOptions,
     /// Documents that WarpLDA samples; these are not pushed either. Default: none.
     pub hybrid: Hybrid,
@@ -171,6 +174,11 @@ impl Options {
         Ok(Self { sampler, hybrid, ..self })
     }
 
+    /// Returns whether an epoch leaves out converged tokens.
+    pub(crate) fn excludes_in(&self, epoch: u32) -> bool {
+        self.sampler.exclude_from().is_some_and(|from| epoch >= from)
+    }
+
     /// Checks everything that does not depend on the documents.
     ///
     /// # Errors
@@ -181,7 +189,7 @@ impl Options {
         if sampler.kind().is_none_or(|kind| !SAMPLERS.contains(&kind)) {
             return Err(ConfigError::Sampler { found: sampler.kind() });
         }
-        if sampler.exclude_from().is_some() {
+        if sampler.exclude_from() == Some(0) {
             return Err(ConfigError::Exclusion);
         }
         let staleness = sync.staleness();
@@ -287,8 +295,8 @@ pub enum ConfigError {
         /// The short length that was given, in tokens.
         tokens: u32,
     },
-    /// Converged tokens cannot be excluded.
-    #[error("converged tokens cannot be excluded with servers: leave exclude_from out")]
+    /// The first epoch that excludes converged tokens is 0.
+    #[error("converged tokens excluded from epoch 0: epochs are numbered from 1")]
     Exclusion,
     /// The number of Metropolis-Hastings steps per token is out of range.
     #[error("{steps} steps per token: give 1 to {MAX_STEPS}")]

@@ -2,9 +2,10 @@
 //!
 //! If all rows are pulled and no two shards sample a partition at the same time, then the shards take turns:
 //! [`next_turn_of`](crate::plan::next_turn_of) says which is next. While that is a shard of the same worker, the
-//! rows need not travel: the worker [requests](RowsRequest) the rows of all words that its shards have,
+//! rows need not travel: the worker [requests](RowsRequest) the rows of all words that its shards sample,
 //! samples one shard after another with them, and pushes the changes of all together, when another worker
-//! is next, and at the end of an epoch after which servers evaluate the rows or the run ends. So t shards of
+//! is next, and at the end of an epoch after which servers evaluate the rows, converged tokens are excluded,
+//! or the run ends. So t shards of
 //! a worker move the bytes of one, and rows are decoded and encoded once per t rounds. Each shard draws what
 //! it would draw from rows that were pulled for it.
 //!
@@ -67,10 +68,10 @@ pub(crate) struct HeldRows<T> {
 }
 
 impl RowsRequest {
-    /// A request for the rows of all words of these shards.
+    /// A request for the rows of all words of which these shards sample tokens.
     pub fn new<T: TopicIndex>(cx: TripContext<'_>, partition: u16, shards: &[&Shard<T>]) -> Self {
         let of_shard = |(at, shard): (usize, &&Shard<T>)| {
-            shard.words(partition).iter().map(|&word| (word, at)).collect::<Vec<_>>()
+            shard.sampled_words(partition).map(|(word, _)| (word, at)).collect::<Vec<_>>()
         };
         let mut owners: Vec<(u32, usize)> = shards.iter().enumerate().flat_map(of_shard).collect();
         owners.sort_unstable();
@@ -78,11 +79,11 @@ impl RowsRequest {
         let slices = cx.placement.slices(partition.into()).len();
         let part = |(at, shard): (usize, &&Shard<T>)| {
             let (mut row, mut rows, mut routes) = (0, Vec::new(), Vec::new());
-            for &word in shard.words(partition) {
-                while owners[row].0 < word {
+            for &word in shard.tokens().words(partition) {
+                while owners.get(row).is_some_and(|owner| owner.0 < word) {
                     row += 1;
                 }
-                let is_own = owners[row].1 == at;
+                let is_own = owners.get(row) == Some(&(word, at));
                 routes.push(if is_own { Route::Pull } else { Route::Push });
                 rows.extend(is_own.then_some(row as u32));
             }
@@ -164,7 +165,7 @@ impl RowsRequest {
     }
 }
 
-/// Checks that each row counts the tokens that all the shards have of its word.
+/// Checks that each row counts the tokens of the shards that sample its word.
 fn check_tokens<T: TopicIndex>(
     partition: u16,
     words: &[u32],
@@ -173,7 +174,7 @@ fn check_tokens<T: TopicIndex>(
 ) -> Result<(), AnswerError> {
     let mut left = vec![0; rows.topics()];
     let mut shards: Vec<_> =
-        shards.iter().map(|shard| shard.word_topics(partition).peekable()).collect();
+        shards.iter().map(|shard| shard.sampled_words(partition).peekable()).collect();
     for (row, &word) in words.iter().enumerate() {
         rows.for_each(row, |topic, count| left[topic as usize] = count);
         for shard in &mut shards {
@@ -381,7 +382,7 @@ mod tests {
         fn row(&self, word: u32) -> Vec<(u32, u32)> {
             let mut counts = [0; TOPICS as usize];
             for (_, topics) in
-                self.shards.iter().flat_map(|it| it.word_topics(0)).filter(|it| it.0 == word)
+                self.shards.iter().flat_map(|it| it.sampled_words(0)).filter(|it| it.0 == word)
             {
                 topics.iter().for_each(|&topic| counts[usize::from(topic)] += 1);
             }

@@ -30,12 +30,14 @@ pub(crate) fn routes<T: TopicIndex>(
     sizes: &[u32],
 ) -> Vec<Route> {
     let words = shard.tokens().words(partition).len();
-    match options.routing {
+    let mut routes = match options.routing {
         _ if placement.is_hot(partition.into()) => vec![Route::Pull; words],
         Routing::Pull => vec![Route::Pull; words],
         Routing::Push => shard.routes(partition, &vec![DEAR; words], options.max_pushed_len),
         Routing::Cheapest => shard.routes(partition, sizes, options.max_pushed_len),
-    }
+    };
+    shard.skip_unsampled(partition, &mut routes);
+    routes
 }
 
 /// Places words by their estimated cost before any topic is known, which follows from word
@@ -96,11 +98,21 @@ pub(crate) fn group(
 /// another: all rows are pulled, and whenever a shard samples a partition, the changes of all others that
 /// sampled it before are in the rows.
 pub(crate) fn rows_may_stay(options: &Options) -> bool {
-    let Options { shards, rounds, sync, routing, hybrid, .. } = *options;
+    let Options { shards, rounds, sync, routing, hybrid, sampler, .. } = *options;
     let apart = u32::from(shards) * (u32::from(sync.staleness()) + 1);
     // Rows of long documents' words are needed without their tokens.
     let no_long = hybrid.short_length == u32::MAX;
-    routing == Routing::Pull && no_long && u32::from(rounds) >= apart
+    // Rows are pushed in the last round of an epoch and pulled in the first of the next.
+    let stays = sampler.exclude_from().is_none() || sync.staleness() == 0;
+    routing == Routing::Pull && no_long && stays && u32::from(rounds) >= apart
+}
+
+/// The round of an epoch in which a shard samples what another one samples in `round`, if
+/// [rows may stay](rows_may_stay).
+pub(crate) fn round_of(options: &Options, other: u16, (shard, round): (u16, u16)) -> u16 {
+    let (shards, rounds) = (u64::from(options.shards), u64::from(options.rounds));
+    let ahead = |shard: u16| u64::from(shard) * rounds / shards;
+    ((u64::from(round) + ahead(shard) + rounds - ahead(other)) % rounds) as u16
 }
 
 /// The shard that samples next what this shard has sampled in a round, if [rows may stay](rows_may_stay).
@@ -140,6 +152,7 @@ pub fn cut(corpus: &Corpus, shards: u16) -> Result<Vec<usize>, ConfigError> {
 #[cfg(test)]
 mod tests {
     use lda_core::Corpus;
+    use lda_core::train::SamplerOptions;
 
     use super::*;
     use crate::config::Hybrid;
@@ -172,6 +185,8 @@ mod tests {
                 let (next, at) = later(shard, round);
                 assert!(at > u32::from(round) + u32::from(staleness), "it would miss changes");
                 assert_eq!(next_turn_of(shard, shards), next);
+                let number = (at % u32::from(rounds)) as u16;
+                assert_eq!(round_of(&options, next, (shard, round)), number);
             }
         }
     }
@@ -180,10 +195,17 @@ mod tests {
     fn rows_stay_only_if_no_changes_are_missed() {
         let pull = Options { shards: 3, rounds: 3, routing: Routing::Pull, ..Options::default() };
         assert!(rows_may_stay(&pull));
+        let sampler = SamplerOptions::FPlus { exclude_from: Some(3) };
+        let excluding = Options { sampler, ..pull };
+        assert!(rows_may_stay(&excluding));
+        let stale = Options { sync: SyncMode::rounds(1), rounds: 6, ..pull };
+        assert!(rows_may_stay(&stale));
+        let stale_and_excluding = Options { sampler, ..stale };
         for (what, options) in [
             ("tokens are pushed", Options { routing: Routing::Cheapest, ..pull }),
             ("two shards at the same time", Options { rounds: 2, ..pull }),
             ("open rounds", Options { sync: SyncMode::rounds(1), rounds: 5, ..pull }),
+            ("converged tokens and open rounds", stale_and_excluding),
             ("long documents", Options { hybrid: Hybrid { short_length: 9, mh_steps: 1 }, ..pull }),
         ] {
             assert!(!rows_may_stay(&options), "{what}");

@@ -40,11 +40,13 @@ pub(crate) fn encode(options: &Options) -> String {
     let Hybrid { short_length, mh_steps } = *hybrid;
     let long = Some(short_length).filter(|&tokens| tokens < u32::MAX);
     let (steps, long_steps) = (or_none(sampler.steps()), or_none(long.map(|_| mh_steps.into())));
+    let exclude_from = or_none(sampler.exclude_from());
     let long = or_none(long);
     format!(
         "{TITLE}\npartitions {partitions}\nranges {ranges}\nrounds {rounds}\nstaleness {staleness}\n\
          reads {reads}\nservers {servers}\npartitioner {partitioner:?}\nrouting {routing:?}\n\
-         max-pushed-len {max_pushed_len}\nsampler {kind}\nmh-steps {steps}\nshort-length {long}\n\
+         max-pushed-len {max_pushed_len}\nsampler {kind}\nmh-steps {steps}\n\
+         exclude-converged-from {exclude_from}\nshort-length {long}\n\
          mh-steps-of-long-documents {long_steps}\npasses {passes}\n"
     )
 }
@@ -68,7 +70,7 @@ pub(crate) fn changes(before: &[u8], now: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use lda_core::train::SamplerKind;
+    use lda_core::train::{SamplerKind, SamplerOptions};
 
     use super::*;
     use crate::config::Routing;
@@ -95,6 +97,7 @@ mod tests {
             Options { routing: Routing::Push, ..options },
             Options { max_pushed_len: 2, ..options },
             Options { passes: 2, ..options },
+            Options { sampler: SamplerOptions::FPlus { exclude_from: Some(9) }, ..options },
             Options { hybrid, ..options },
             Options { hybrid: Hybrid { mh_steps: 1, ..hybrid }, ..options },
         ] {

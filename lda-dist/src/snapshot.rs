@@ -1,5 +1,5 @@
-//! Snapshots, from which a run can continue: the topics of all tokens after an epoch, and nothing
-//! else. All counts follow from the topics, and all random numbers from the seed, the epoch and the
+//! Snapshots, from which a run can continue: the topics of all tokens after an epoch, and their ages if
+//! converged ones are excluded. All counts follow from the topics, and all random numbers from the seed, the epoch and the
 //! round. A run that restarts from a snapshot therefore ends with the same bits as one that never
 //! failed.
 //!
@@ -11,7 +11,7 @@
 //!                          run 9d0c1c6f4a5d3b21
 //! topics-00000040-00003  topics of shard 3 after epoch 40:
 //!   byte 0    8  89 'L' 'D' 'A' 'z' 0d 0a 1a
-//!        8    4  version, 2; 1 without priors
+//!        8    4  version: 1, 2 with priors, 3 with ages
 //!       12    2  shard
 //!       14    2  bytes per topic, 2 or 4
 //!       16    8  run: a hash of job, documents and their shards
@@ -20,6 +20,7 @@
 //!       32    8  tokens
 //!       40       β and the values of α, 8 bytes each, if there are priors
 //!                topics, by word and then by document
+//!                age of each token, 1 byte, if converged tokens have been excluded
 //!       last  8  XXH64 of all preceding bytes
 //! ```
 //!
@@ -33,9 +34,11 @@
 use lda_core::container::checksum;
 use lda_core::counts::TopicIndex;
 use lda_core::prior::Alpha;
+use lda_core::train::TokenAge;
 use thiserror::Error;
 
 use crate::priors::Priors;
+use crate::shard::ShardState;
 use crate::wire::take;
 
 /// Name of the object with the [`Latest`] epochs.
@@ -44,9 +47,11 @@ const TITLE: &str = "lda-dist snapshot 2";
 /// Title of a version without the epoch before.
 const TITLE_1: &str = "lda-dist snapshot 1";
 const MAGIC: [u8; 8] = *b"\x89LDAz\r\n\x1a";
-const VERSION: u32 = 2;
-/// Version of a snapshot without priors.
+const VERSION: u32 = 3;
+/// Version of a snapshot without priors and ages.
 const VERSION_1: u32 = 1;
+/// Version of a snapshot with priors and without ages.
+const VERSION_2: u32 = 2;
 const HEAD: usize = 40;
 
 /// Error of a snapshot that is damaged or does not belong to this run, shard or epoch.
@@ -118,19 +123,28 @@ impl SnapshotId {
 /// Content of a snapshot.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot<T> {
-    /// Topics of the shard's tokens.
-    pub topics: Vec<T>,
+    /// State of the shard.
+    pub state: ShardState<T>,
     /// Priors of the epoch, if they change during the run.
     pub priors: Option<Priors>,
 }
 
-/// Encodes the topics of a shard, and the priors of the epoch if they change.
-pub fn encode<T: TopicIndex>(of: &SnapshotId, topics: &[T], priors: Option<&Priors>) -> Vec<u8> {
+/// Encodes the state of a shard, and the priors of the epoch if they change.
+pub fn encode<T: TopicIndex>(
+    of: &SnapshotId,
+    state: &ShardState<T>,
+    priors: Option<&Priors>,
+) -> Vec<u8> {
+    let ShardState { topics, ages } = state;
     let width = size_of::<T>();
     let alpha = priors.map_or(&[][..], |priors| priors.alpha.as_slice());
-    let mut bytes = Vec::with_capacity(HEAD + size_of_val(topics) + 8);
+    let mut bytes = Vec::with_capacity(HEAD + size_of_val(&topics[..]) + ages.len() + 8);
     bytes.extend(MAGIC);
-    let version = if priors.is_some() { VERSION } else { VERSION_1 };
+    let version = match priors {
+        _ if !ages.is_empty() => VERSION,
+        Some(_) => VERSION_2,
+        None => VERSION_1,
+    };
     bytes.extend(version.to_le_bytes());
     bytes.extend(of.shard.to_le_bytes());
     bytes.extend((width as u16).to_le_bytes());
@@ -143,6 +157,7 @@ pub fn encode<T: TopicIndex>(of: &SnapshotId, topics: &[T], priors: Option<&Prio
     for topic in topics {
         bytes.extend_from_slice(&topic.get().to_le_bytes()[..width]);
     }
+    bytes.extend(ages.iter().map(|age| age.to_byte()));
     let sum = checksum(&bytes);
     bytes.extend(sum.to_le_bytes());
     bytes
@@ -155,7 +170,7 @@ pub fn encode<T: TopicIndex>(of: &SnapshotId, topics: &[T], priors: Option<&Prio
 pub fn decode<T: TopicIndex>(of: &SnapshotId, bytes: &[u8]) -> Result<Snapshot<T>, SnapshotError> {
     let damaged = SnapshotError::Damaged;
     let (content, sum) = bytes.split_last_chunk().ok_or(damaged.clone())?;
-    let (head, mut topics) = content.split_first_chunk::<HEAD>().ok_or(damaged.clone())?;
+    let (head, mut rest) = content.split_first_chunk::<HEAD>().ok_or(damaged.clone())?;
     if head[..8] != MAGIC || checksum(content) != u64::from_le_bytes(*sum) {
         return Err(damaged);
     }
@@ -179,17 +194,21 @@ pub fn decode<T: TopicIndex>(of: &SnapshotId, bytes: &[u8]) -> Result<Snapshot<T
     if usize::from(found) != width {
         return Err(SnapshotError::Width { found, expected: width as u16 });
     }
-    let priors = match version {
-        VERSION_1 => None,
-        _ => Some(take_priors(number(28, 4) as usize, &mut topics).ok_or(damaged.clone())?),
+    let priors = match (version, number(28, 4) as usize) {
+        (VERSION_1, _) | (VERSION, 0) => None,
+        (_, values) => Some(take_priors(values, &mut rest).ok_or(damaged.clone())?),
     };
-    if Some(topics.len() as u64) != number(32, 8).checked_mul(width as u64) {
+    let len = usize::try_from(number(32, 8)).ok().and_then(|tokens| tokens.checked_mul(width));
+    let (topics, ages) = len.and_then(|len| rest.split_at_checked(len)).ok_or(damaged.clone())?;
+    if ages.is_empty() != (version < VERSION) {
         return Err(damaged);
     }
     let topic = |bytes: &[u8]| {
         T::new(bytes.iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte)))
     };
-    Ok(Snapshot { topics: topics.chunks_exact(width).map(topic).collect(), priors })
+    let topics = topics.chunks_exact(width).map(topic).collect();
+    let ages = ages.iter().map(|&age| TokenAge::from_byte(age)).collect();
+    Ok(Snapshot { state: ShardState { topics, ages }, priors })
 }
 
 /// Takes priors with so many values of α off the front; `None` if they are malformed.
@@ -261,7 +280,8 @@ mod tests {
 
     #[test]
     fn snapshots_of_something_else_are_refused() {
-        let bytes = encode::<u16>(&OF, &[1, 2, 3], None);
+        let state = ShardState { topics: vec![1, 2, 3], ages: Vec::new() };
+        let bytes = encode::<u16>(&OF, &state, None);
         assert_eq!(bytes.len(), 40 + 6 + 8);
         assert_eq!(OF.name(), "topics-00000040-00003");
         let refused = |of: SnapshotId| decode::<u16>(&of, &bytes).unwrap_err();
@@ -278,9 +298,10 @@ mod tests {
             bytes.extend(sum.to_le_bytes());
             decode::<u16>(&OF, &bytes).unwrap_err()
         };
-        assert_eq!(with(8, 3), SnapshotError::Newer { version: 3 });
-        // Priors are missing.
+        assert_eq!(with(8, 4), SnapshotError::Newer { version: 4 });
+        // Priors are missing, or ages.
         assert_eq!(with(8, 2), SnapshotError::Damaged);
+        assert_eq!(with(8, 3), SnapshotError::Damaged);
         assert_eq!(with(32, 4), SnapshotError::Damaged);
         assert_eq!(with(39, 0x80), SnapshotError::Damaged);
         for end in 0..bytes.len() {
@@ -307,24 +328,29 @@ mod tests {
 
     proptest! {
         #[test]
-        fn topics_come_back(topics in prop::collection::vec(any::<u32>(), 0..40)) {
+        fn states_come_back(topics in prop::collection::vec(any::<u32>(), 0..40), has_ages: bool) {
+            let age = |&topic: &u32| TokenAge::from_byte(topic as u8);
+            let ages: Vec<TokenAge> = topics.iter().filter(|_| has_ages).map(age).collect();
             let narrow: Vec<u16> = topics.iter().map(|&topic| topic as u16).collect();
+            let narrow = ShardState { topics: narrow, ages: ages.clone() };
+            let wide = ShardState { topics, ages };
             let alpha = [Alpha::Symmetric(0.5), vec![0.25, 3.0].into()];
             let priors = alpha.map(|alpha| Some(Priors { alpha, beta: 0.125 }));
             for priors in priors.into_iter().chain([None]) {
-                let bytes = encode(&OF, &topics, priors.as_ref());
-                let wide = Snapshot { topics: topics.clone(), priors: priors.clone() };
-                prop_assert_eq!(decode::<u32>(&OF, &bytes), Ok(wide));
+                let bytes = encode(&OF, &wide, priors.as_ref());
+                let expected = Snapshot { state: wide.clone(), priors: priors.clone() };
+                prop_assert_eq!(decode::<u32>(&OF, &bytes), Ok(expected));
                 let bytes = encode(&OF, &narrow, priors.as_ref());
-                let narrow = Snapshot { topics: narrow.clone(), priors };
-                prop_assert_eq!(decode::<u16>(&OF, &bytes), Ok(narrow));
+                let expected = Snapshot { state: narrow.clone(), priors };
+                prop_assert_eq!(decode::<u16>(&OF, &bytes), Ok(expected));
             }
         }
 
         #[test]
         fn a_changed_byte_is_detected(at in 0..54usize, by in 1..=255u8, has_priors: bool) {
             let priors = has_priors.then(|| Priors { alpha: 0.5.into(), beta: 0.125 });
-            let mut bytes = encode::<u16>(&OF, &[1, 2, 3], priors.as_ref());
+            let state = ShardState { topics: vec![1, 2, 3], ages: Vec::new() };
+            let mut bytes = encode::<u16>(&OF, &state, priors.as_ref());
             bytes[at] ^= by;
             prop_assert_eq!(decode::<u16>(&OF, &bytes), Err(SnapshotError::Damaged));
         }

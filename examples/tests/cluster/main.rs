@@ -152,17 +152,20 @@ fn every_sampler_trains_and_wrong_combinations_are_refused() {
         "zen-doc",
         "warp",
         "light --mh-steps 3",
+        "exact --exclude-converged-from 2",
     ] {
         let model = run(&format!("--sampler {sampler} --workers 2")).unwrap();
         assert!(!models.contains(&model), "{sampler}");
         models.push(model);
     }
     // Every document has eight tokens.
-    let [_, f_plus, .., warp, _] = &models[..] else { panic!("a model per sampler") };
+    let [_, f_plus, .., warp, _, _] = &models[..] else { panic!("a model per sampler") };
     assert!(run("--sampler hybrid --short-length 7").unwrap() == *warp);
     assert!(run("--sampler hybrid --short-length 8").unwrap() == *f_plus);
     for (options, message) in [
         ("--sampler zen --mh-steps 2", "mh-steps applies to the samplers alias, light, warp"),
+        ("--sampler warp --exclude-converged-from 2", "exclude-converged-from applies to"),
+        ("--exclude-converged-from 0", "0 is not in 1"),
         ("--sampler polya-urn", "[possible values: exact, f-plus"),
         ("--sampler warp --short-length 7", "warp samples all documents, also those of 7 tokens"),
         ("--threads 9", "the documents here are 8 shards, each sampled by one thread"),
@@ -234,6 +237,27 @@ fn a_log_has_a_line_per_epoch() {
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("run.jsonl: cannot write: "), "{said}");
+}
+
+#[test]
+fn the_log_has_the_share_of_tokens_that_were_sampled() {
+    let scratch = Scratch::new("excluded");
+    let (path, log) = (scratch.file("articles.txt"), scratch.file("run.jsonl"));
+    documents(&path);
+    let options = ["--exclude-converged-from", "3", "--evaluate-every", "1"];
+    let output = cluster(&path, &[&options[..], &["--log", log.to_str().unwrap()]].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains(" % of the tokens sampled"), "{said}");
+    let lines = fs::read_to_string(&log).unwrap();
+    for line in lines.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let share = line.get("sampled").map(|share| share.as_f64().unwrap());
+        match line["epoch"].as_u64().unwrap() {
+            // Epoch 3 knows no token that has kept its topic.
+            1..=3 => assert_eq!(share, None, "{line}"),
+            _ => assert!(share.is_some_and(|it| (0.05..0.95).contains(&it)), "{line}"),
+        }
+    }
 }
 
 #[test]

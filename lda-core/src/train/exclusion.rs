@@ -6,7 +6,7 @@
 //! paper does not say whether i continues when a token is sampled and stays; here it restarts at 0,
 //! since otherwise no token would be left out for long.
 //!
-//! The driver does this without the sampler's help: it builds a block of the tokens that are due,
+//! The driver of a run does this without the sampler's help: it builds a block of the tokens that are due,
 //! while rows count all tokens. Cost: one byte per token, and a copy of the due tokens of each
 //! block.
 //!
@@ -19,23 +19,38 @@ use crate::layout::RowRun;
 use crate::random::Xoshiro256PlusPlus;
 use crate::sampler::{GridBlock, Outcome};
 
-/// How settled a token is: t in the upper four bits, i in the lower four; both saturate at 15.
+/// How settled a token is, for converged-token exclusion (ZenLDA §5.1): the number of times t in a row that
+/// it was sampled and kept its topic, and the number i of epochs since then that left it out. Both are 15 at
+/// most. The age of a token that was not sampled yet is the default.
+///
+/// ```
+/// use lda_core::random::{Purpose, StreamKey};
+/// use lda_core::train::TokenAge;
+///
+/// let key = StreamKey { seed: 0, epoch: 1, pass: 0, block: 0, purpose: Purpose::Exclude };
+/// let mut rng = key.stream();
+/// let settled = TokenAge::default().sampled(false).sampled(false);
+/// // It is due with probability 1/4; after two epochs without it, surely.
+/// assert!(settled.skipped().skipped().is_due(&mut rng));
+/// assert_eq!(settled.sampled(true), TokenAge::default());
+/// ```
+// t in the upper four bits, i in the lower four.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Age(u8);
+pub struct TokenAge(u8);
 
-impl Age {
+impl TokenAge {
     const MOST: u8 = 15;
 
     fn new(kept: u8, left_out: u8) -> Self {
         Self(kept.min(Self::MOST) << 4 | left_out.min(Self::MOST))
     }
 
-    /// The byte that a snapshot stores; every byte is valid.
+    /// The byte that a checkpoint stores; every byte is valid.
     pub fn to_byte(self) -> u8 {
         self.0
     }
 
-    /// From a snapshot.
+    /// Inverse of [`to_byte`](Self::to_byte).
     pub fn from_byte(byte: u8) -> Self {
         Self(byte)
     }
@@ -48,19 +63,19 @@ impl Age {
         self.0 & 0xf
     }
 
-    /// True with probability min{1, 2^(i−t)}.
-    fn is_due(self, rng: &mut Xoshiro256PlusPlus) -> bool {
+    /// Returns true with probability min{1, 2^(i−t)}: whether an epoch samples the token.
+    pub fn is_due(self, rng: &mut Xoshiro256PlusPlus) -> bool {
         let exponent = self.kept().saturating_sub(self.left_out());
         exponent == 0 || rng.next_u64() >> (64 - exponent) == 0
     }
 
-    /// The age after the token was sampled.
-    fn sampled(self, changed: bool) -> Self {
+    /// The age after the token was sampled, and `changed` its topic or kept it.
+    pub fn sampled(self, changed: bool) -> Self {
         if changed { Self::default() } else { Self::new(self.kept() + 1, 0) }
     }
 
-    /// The age after the token was left out.
-    fn skipped(self) -> Self {
+    /// The age after an epoch that left the token out.
+    pub fn skipped(self) -> Self {
         Self::new(self.kept(), self.left_out() + 1)
     }
 }
@@ -68,7 +83,7 @@ impl Age {
 /// Calls `sample` with the tokens of `block` that are due; `ages` is as long as the block.
 pub(crate) fn sample_due<T: TopicIndex>(
     block: GridBlock<'_, T>,
-    ages: &mut [Age],
+    ages: &mut [TokenAge],
     rng: &mut Xoshiro256PlusPlus,
     sample: &mut dyn FnMut(GridBlock<'_, T>) -> Outcome,
 ) -> Outcome {
@@ -121,7 +136,7 @@ mod tests {
         let mut rng = Xoshiro256PlusPlus::from_seed(1);
         for kept in 0..=15 {
             for left_out in 0..=15 {
-                let age = Age::new(kept, left_out);
+                let age = TokenAge::new(kept, left_out);
                 let p = 2f64.powi(i32::from(left_out) - i32::from(kept)).min(1.0);
                 let repeats = 40_000.0;
                 let due = (0..40_000).filter(|_| age.is_due(&mut rng)).count() as f64;
@@ -137,12 +152,12 @@ mod tests {
 
     #[test]
     fn ages_follow_what_happened() {
-        let age = Age::default().sampled(false).sampled(false).skipped();
+        let age = TokenAge::default().sampled(false).sampled(false).skipped();
         assert_eq!((age.kept(), age.left_out()), (2, 1));
         let again = age.sampled(false);
         assert_eq!((again.kept(), again.left_out()), (3, 0));
-        assert_eq!(age.sampled(true), Age::default());
-        let old = (0..100).fold(Age::default(), |age, _| age.sampled(false));
+        assert_eq!(age.sampled(true), TokenAge::default());
+        let old = (0..100).fold(TokenAge::default(), |age, _| age.sampled(false));
         let waiting = (0..100).fold(old, |age, _| age.skipped());
         assert_eq!((waiting.kept(), waiting.left_out()), (15, 15));
     }
@@ -165,8 +180,8 @@ mod tests {
             tables: None,
         };
         // With probability 2⁻¹⁵; it does not happen with this seed.
-        let settled = Age::new(15, 0);
-        let mut ages = [Age::default(), settled, settled, settled, Age::new(3, 3)];
+        let settled = TokenAge::new(15, 0);
+        let mut ages = [TokenAge::default(), settled, settled, settled, TokenAge::new(3, 3)];
         let mut rng = Xoshiro256PlusPlus::from_seed(1);
         sample_due(block, &mut ages, &mut rng, &mut |block| {
             assert_eq!(block.visits, [RowRun { row: 0, end: 1 }, RowRun { row: 4, end: 2 }]);
@@ -176,8 +191,8 @@ mod tests {
             Outcome::default()
         });
         assert_eq!(z, [9, 2, 3, 4, 5]);
-        let expected = [Age::default(), Age::new(15, 1), Age::new(15, 1), Age::new(15, 1)];
+        let expected = [TokenAge::default(), TokenAge::new(15, 1), TokenAge::new(15, 1), TokenAge::new(15, 1)];
         assert_eq!(ages[..4], expected);
-        assert_eq!(ages[4], Age::new(4, 0));
+        assert_eq!(ages[4], TokenAge::new(4, 0));
     }
 }

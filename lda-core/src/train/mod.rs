@@ -49,6 +49,7 @@ mod view;
 
 pub use assignments::{Assignments, AssignmentsError};
 pub use checkpoint::{Checkpoints, Latest};
+pub use exclusion::TokenAge;
 pub use held_out::HeldOut;
 pub use lda::{Lda, Trained};
 pub use memory::MemoryEstimate;

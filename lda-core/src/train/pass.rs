@@ -17,7 +17,7 @@ use crate::sampler::{
     Block, BlockKey, Column, Context, DocumentBlock, GridBlock, OtherTokens, Outcome, Sampler,
     Shape, WordBlock, WordTables,
 };
-use crate::train::exclusion::{Age, sample_due};
+use crate::train::exclusion::{TokenAge, sample_due};
 use crate::train::spans::span;
 use crate::train::state::{State, Still, TokenSet};
 
@@ -196,7 +196,7 @@ fn each_block<'a, T: TopicIndex>(
 }
 
 /// A block, and the ages of its tokens if they are tracked.
-type BlockAndAges<'a, T> = (Block<'a, T>, Option<&'a mut [Age]>);
+type BlockAndAges<'a, T> = (Block<'a, T>, Option<&'a mut [TokenAge]>);
 
 /// Blocks without ages: all their tokens are sampled.
 fn whole<T>(blocks: Vec<Block<'_, T>>) -> Vec<BlockAndAges<'_, T>> {

@@ -7,7 +7,7 @@
 
 use crate::corpus::Corpus;
 use crate::counts::{Rows, TopicIndex};
-use crate::train::exclusion::Age;
+use crate::train::exclusion::TokenAge;
 use crate::train::state::{State, TokenSet};
 
 /// State between two epochs. Documents in order; within a document, tokens by ascending word.
@@ -126,7 +126,7 @@ impl<T: TopicIndex> State<T> {
             let stride = set.stride;
             set.for_each_token(corpus, &self.words, &starts, |at, slot, document, index| {
                 if let Some(ages) = &mut ages {
-                    ages[slot] = Age::from_byte(carried.ages[at]);
+                    ages[slot] = TokenAge::from_byte(carried.ages[at]);
                 }
                 if stride > 1 {
                     let first = proposed[document] + index * (stride - 1);

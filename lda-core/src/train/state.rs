@@ -8,7 +8,7 @@ use crate::counts::{Density, Rows, RowsTooLarge, TopicIndex};
 use crate::layout::{InverseIndex, RowRun, TokenLayout, WordRanges};
 use crate::sampler::{Requires, WordTables, padded};
 use crate::train::assignments::Assignments;
-use crate::train::exclusion::Age;
+use crate::train::exclusion::TokenAge;
 use crate::train::seed_counts::{Pseudo, PseudoCounts};
 use crate::train::start::First;
 
@@ -28,7 +28,7 @@ pub(crate) struct TokenSet<T> {
     pub rows: Vec<Rows<T>>,
     pub inverse: Option<InverseIndex>,
     /// Ages of the tokens, if converged ones are excluded.
-    pub ages: Option<Vec<Age>>,
+    pub ages: Option<Vec<TokenAge>>,
 }
 
 /// All counts and assignments.
@@ -291,7 +291,7 @@ impl<T: TopicIndex> State<T> {
     /// Tracks from now on how settled each token is.
     pub fn track_convergence(&mut self) {
         for set in &mut self.sets {
-            set.ages = Some(vec![Age::default(); set.slots.num_tokens()]);
+            set.ages = Some(vec![TokenAge::default(); set.slots.num_tokens()]);
         }
     }
 

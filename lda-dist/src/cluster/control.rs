@@ -184,6 +184,8 @@ pub(super) struct WorkerEpochStats {
     pub waited: Waited,
     /// Bytes held.
     pub memory: u64,
+    /// Tokens that were sampled.
+    pub sampled: u64,
     /// Non-zeros of C_d; 0 unless the epoch is evaluated.
     pub non_zeros: u64,
     /// Part of the log joint of each shard; empty unless the epoch is evaluated.
@@ -234,7 +236,7 @@ struct_fields! {
     AggregateRequest { evaluation, top_words, word_histogram }
     Waited { servers, master }
     Bytes { sizes, routes, rows, gained, pushed, answers; totals: 0 }
-    WorkerEpochStats { bytes, waited, memory, non_zeros, parts }
+    WorkerEpochStats { bytes, waited, memory, sampled, non_zeros, parts }
 }
 
 /// One byte, 0 or 1.
@@ -437,12 +439,13 @@ mod tests {
 
     fn epoch_stats() -> impl Strategy<Value = Option<WorkerEpochStats>> {
         let parts = prop::collection::vec((any::<u16>(), -1e9..0.0f64), 0..4);
-        let epoch_stats = (any::<[u64; 10]>(), parts).prop_map(|(numbers, parts)| {
-            let [sizes, routes, rows, gained, pushed, answers, servers, master, memory, non_zeros] =
-                numbers;
+        let epoch_stats = (any::<[u64; 9]>(), any::<[u64; 2]>(), parts).prop_map(|(numbers, more, parts)| {
+            let [sizes, routes, rows, gained, pushed, answers, servers, master, memory] = numbers;
+            let [sampled, non_zeros] = more;
             let bytes = Bytes { sizes, routes, rows, gained, pushed, answers, totals: 0 };
             let [servers, master] = [servers, master].map(Duration::from_nanos);
-            WorkerEpochStats { bytes, waited: Waited { servers, master }, memory, non_zeros, parts }
+            let waited = Waited { servers, master };
+            WorkerEpochStats { bytes, waited, memory, sampled, non_zeros, parts }
         });
         prop::option::of(epoch_stats)
     }

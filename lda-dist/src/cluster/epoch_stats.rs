@@ -20,6 +20,8 @@ pub(super) struct EpochStats {
     waited: Waited,
     /// Bytes of the largest worker and server.
     memory: Memory,
+    /// Tokens that were sampled.
+    sampled: u64,
     /// Parts of the log joint by shard, which is the order of summation.
     documents: BTreeMap<u16, f64>,
     /// Non-zeros of C_d.
@@ -31,10 +33,11 @@ pub(super) struct EpochStats {
 impl EpochStats {
     /// Adds the statistics of a worker.
     pub fn of_worker(&mut self, epoch_stats: WorkerEpochStats) {
-        let WorkerEpochStats { bytes, waited, memory, non_zeros, parts } = epoch_stats;
+        let WorkerEpochStats { bytes, waited, memory, sampled, non_zeros, parts } = epoch_stats;
         self.bytes.add(&bytes);
         self.waited.add(&waited);
         self.memory.worker = self.memory.worker.max(memory);
+        self.sampled = self.sampled.saturating_add(sampled);
         self.non_zeros = self.non_zeros.saturating_add(non_zeros);
         self.documents.extend(parts);
     }
@@ -76,7 +79,7 @@ impl EpochStats {
         totals: &[i64],
     ) -> Report {
         let Round { epoch, attempt, .. } = last;
-        let Self { bytes, waited, memory, .. } = *self;
+        let Self { bytes, waited, memory, sampled, .. } = *self;
         let joint = found.get::<LogJoint>(LogJoint::NAME).map(|words| {
             let beta_bar = spec.beta() * f64::from(spec.words());
             let of_totals = totals.iter().map(|&total| ln_rising(beta_bar, total as u64));
@@ -100,6 +103,7 @@ impl EpochStats {
             bytes,
             memory,
             waited,
+            sampled,
             log_joint,
             log_joint_doc,
             log_joint_word,

@@ -26,6 +26,9 @@ pub struct Report {
     pub memory: Memory,
     /// Time that workers waited, summed over all workers.
     pub waited: Waited,
+    /// Tokens that were sampled: all, unless converged ones are
+    /// [excluded](field@crate::config::Options::sampler).
+    pub sampled: u64,
     /// Log joint likelihood log p(W, Z), if this epoch was evaluated: the same bits for any number of
     /// workers and servers.
     pub log_joint: Option<f64>,

@@ -128,9 +128,9 @@ fn add_shard<T: TopicIndex, D: Documents>(
     let mut shard = Shard::<T>::new(&setup.spec, hybrid, &placement, number, of_shard)?;
     let failed = |why: String| Failed::Snapshot { name: id.name(), why };
     let bytes = storage.read(&id.name()).map_err(|error| failed(error.to_string()))?;
-    let Snapshot { topics, priors } =
+    let Snapshot { state, priors } =
         decode::<T>(&id, &bytes).map_err(|error| failed(error.to_string()))?;
-    shard.restore(&setup.spec, &topics).map_err(|error| failed(error.to_string()))?;
+    shard.restore(&setup.spec, &state).map_err(|error| failed(error.to_string()))?;
     let tokens = shard.tokens();
     tokens.counts(0, |at, row| counts.add(tokens.words(0)[at as usize], 0, row));
     Ok(priors)

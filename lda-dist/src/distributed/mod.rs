@@ -259,8 +259,7 @@ impl Distributed {
     }
 
     /// Sampler, a [`SamplerKind`] or [`SamplerOptions`]; default F+LDA, which is also what
-    /// [`SamplerOptions::Auto`] is here. Converged tokens cannot be excluded.
-    ///
+    /// [`SamplerOptions::Auto`] is here.    ///
     /// ```
     /// use lda_core::train::{SamplerKind, SamplerOptions};
     /// use lda_dist::Distributed;

@@ -242,8 +242,8 @@ fn wrong_options_are_refused_before_work() {
     small().servers(0).train(&corpus, ()).unwrap_err();
     let warp = small().sampler(SamplerKind::Warp).short_length(20);
     assert!(refused(warp).starts_with("warp samples all documents, also those of 20 tokens"));
-    let excluding = SamplerOptions::from(SamplerKind::Zen).with_exclusion(2).unwrap();
-    assert!(refused(small().sampler(excluding)).contains("excluded"));
+    let excluding = SamplerOptions::Zen { exclude_from: Some(0) };
+    assert!(refused(small().sampler(excluding)).contains("exclude-converged-from is 0"));
     let light = SamplerOptions::from(SamplerKind::Light);
     assert!(refused(small().sampler(light.with_steps(65).unwrap())).contains("mh-steps"));
     let empty = Corpus::from_tokens([[0u32; 0]]);

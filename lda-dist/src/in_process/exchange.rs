@@ -29,7 +29,7 @@ impl<T: TopicIndex> Servers<'_, T> {
         round: &RoundContext<'_>,
         partition: u16,
     ) -> Result<(), InProcessError> {
-        if shard.tokens().words(partition).is_empty() {
+        if !shard.samples(partition) {
             return Ok(());
         }
         let run = self.run;

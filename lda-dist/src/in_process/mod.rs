@@ -258,9 +258,10 @@ impl<T: TopicIndex> InProcess<T> {
         observer: Observer<'_>,
     ) -> Result<Bytes, InProcessError> {
         let mut bytes = Bytes::default();
+        let epoch = self.rounds.front().map_or(0, |(round, _)| round.epoch);
         order
             .iter()
-            .for_each(|&shard| self.shards[shard].begin_epoch(&self.spec, self.options.routing));
+            .for_each(|&shard| self.shards[shard].begin_epoch(&self.spec, &self.options, epoch));
         if let Some(learnt) = self.learnt.take() {
             self.spec = self.spec.with_priors(&learnt).expect("priors that were checked");
         }

@@ -287,6 +287,12 @@ impl<T: TopicIndex> PartitionSampler<T> {
         self.tokens.add_word_of(row, documents, topics);
     }
 
+    /// As [`add_held_word`](Self::add_held_word), with tokens as pairs of document and topic.
+    pub fn add_held_tokens(&mut self, row: u32, tokens: impl Iterator<Item = (u32, T)>) {
+        tokens.for_each(|(document, topic)| self.tokens.push(document, topic));
+        self.tokens.add_word_of(row, &[], &[]);
+    }
+
     /// Adds the tokens of the last row in `lists`, and removes WarpLDA's tokens from that row.
     fn add_tokens(&mut self, tokens: impl Iterator<Item = (u32, T)>) -> Result<(), NotInRow> {
         let Self { lists, left, tokens: of_partition, long, .. } = self;

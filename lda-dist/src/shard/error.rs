@@ -88,6 +88,14 @@ pub enum RestoreError {
         /// Number of tokens.
         expected: usize,
     },
+    /// The number of ages differs from the number of tokens.
+    #[error("{found} ages are given for {expected} tokens: give one per token, or none")]
+    Ages {
+        /// Number of ages.
+        found: usize,
+        /// Number of tokens of short documents.
+        expected: usize,
+    },
     /// The run has no such topic.
     #[error("the run has no topic {topic}")]
     Topic {

@@ -5,22 +5,44 @@ use lda_core::sampler::BlockKey;
 
 use super::{Shard, ShardTokens};
 use crate::partition_sampler::{PartitionSampler, RoundContext, SampleContext};
+use crate::route::Route;
 
 impl<T: TopicIndex> Shard<T> {
-    /// Words of a partition that this shard has, ascending.
-    pub(crate) fn words(&self, partition: u16) -> &[u32] {
-        &self.tokens.parts[partition as usize].words
+    /// Words of a partition of which this shard samples tokens in the current epoch, ascending, each with the
+    /// topics of all of its tokens.
+    pub(crate) fn sampled_words(&self, partition: u16) -> impl Iterator<Item = (u32, &[T])> {
+        let part = &self.tokens.parts[partition as usize];
+        let words = part.words.iter().enumerate().filter(|(at, _)| part.is_due(*at));
+        words.map(|(at, &word)| (word, &part.topics[part.range(at)]))
     }
 
-    /// Words of a partition that this shard has, ascending, each with the topics of its tokens.
-    pub(crate) fn word_topics(&self, partition: u16) -> impl Iterator<Item = (u32, &[T])> {
-        let part = &self.tokens.parts[partition as usize];
-        part.words.iter().enumerate().map(|(at, &word)| (word, &part.topics[part.range(at)]))
+    /// Returns whether the current epoch samples tokens of a partition.
+    pub(crate) fn samples(&self, partition: u16) -> bool {
+        let ShardTokens { parts, long, .. } = &self.tokens;
+        let part = &parts[partition as usize];
+        (0..part.words.len()).any(|at| part.is_due(at)) || long.places(partition).next().is_some()
+    }
+
+    /// Sets the routes of the words of which the current epoch samples no tokens, so that neither rows nor
+    /// tokens move.
+    pub(crate) fn skip_unsampled(&self, partition: u16, routes: &mut [Route]) {
+        let ShardTokens { parts, long, .. } = &self.tokens;
+        let part = &parts[partition as usize];
+        if part.exclusion.is_none() {
+            return;
+        }
+        let long = long.tokens_by_place(partition, part.words.len());
+        let of_long = long.iter().map(|&tokens| tokens > 0);
+        for ((at, route), of_long) in routes.iter_mut().enumerate().zip(of_long) {
+            if !of_long && !part.is_due(at) {
+                *route = Route::Push;
+            }
+        }
     }
 
     /// Samples the tokens of a partition, whose words are all pulled, and changes the rows with them. Draws
     /// what [`sample`](Self::sample) draws from encoded rows with the same counts. `words` are the words of
-    /// the rows, ascending, and include the shard's; the rows must count its tokens.
+    /// the rows, ascending, and include those of which tokens are sampled; the rows must count all tokens.
     pub(crate) fn sample_held(
         &mut self,
         sampler: &mut PartitionSampler<T>,
@@ -38,18 +60,28 @@ impl<T: TopicIndex> Shard<T> {
         sampler.clear();
         let mut row = 0;
         for (at, &word) in part.words.iter().enumerate() {
+            if !part.is_due(at) {
+                continue;
+            }
             while words[row] < word {
                 row += 1;
             }
-            let range = part.range(at);
-            let (documents, topics) = (&part.documents[range.clone()], &part.topics[range]);
-            sampler.add_held_word(row as u32, documents, topics);
+            if part.exclusion.is_none() {
+                // PERF: no token by token.
+                let range = part.range(at);
+                let (documents, topics) = (&part.documents[range.clone()], &part.topics[range]);
+                sampler.add_held_word(row as u32, documents, topics);
+            } else {
+                let tokens = part.due(at).map(|token| (part.documents[token], part.topics[token]));
+                sampler.add_held_tokens(row as u32, tokens);
+            }
         }
         let key = BlockKey { shard: self.number, documents: 0, words: partition };
         let own = &mut self.own.changes;
         let mut context = SampleContext { spec, round, key, totals, own, documents };
         sampler.sample_held(held, ends, passes, &mut context);
-        part.topics.copy_from_slice(sampler.topics());
+        let mut topics = sampler.topics();
+        (0..part.words.len()).for_each(|at| part.set_sampled(at, &mut topics));
     }
 
     /// Changes of C_k by this shard in the current round, by topic. Only if no document is

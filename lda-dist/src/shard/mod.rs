@@ -21,11 +21,13 @@
 //! topics, for M [proposals](Hybrid::mh_steps); no row.
 
 mod error;
+mod exclusion;
 mod held;
 mod long;
 mod own_counts;
 mod part;
 mod source;
+mod state;
 mod tokens;
 mod transfer;
 mod word_stats;
@@ -33,7 +35,7 @@ mod word_stats;
 use lda_core::counts::TopicIndex;
 use lda_core::sampler::{BlockKey, Outcome};
 
-use crate::config::{Hybrid, Routing};
+use crate::config::{Hybrid, Options};
 use crate::partition_sampler::{
     NotInRow, PartitionSampler, RoundContext, SampleContext, SliceRows,
 };
@@ -47,6 +49,7 @@ pub use error::{AnswerError, RestoreError, ShardError};
 use own_counts::OwnCounts;
 pub use source::ShardDocuments;
 use source::Source;
+pub use state::ShardState;
 pub use tokens::ShardTokens;
 pub use transfer::{Plan, TransferStats};
 
@@ -154,17 +157,27 @@ impl<T: TopicIndex> Shard<T> {
     }
 
     /// Starts an epoch: sorts each row of C_d by topic, so that results do not depend on the order
-    /// in which the row was changed, and if `routing` may push documents, measures the rows' encoded sizes.
-    pub fn begin_epoch(&mut self, spec: &ModelSpec, routing: Routing) {
-        self.tokens.begin_epoch(spec, routing);
+    /// in which the row was changed; measures the rows' encoded sizes, if documents may be pushed; and chooses
+    /// the tokens to sample, if the epoch excludes converged ones.
+    pub fn begin_epoch(&mut self, spec: &ModelSpec, options: &Options, epoch: u32) {
+        self.tokens.begin_epoch(spec, options, self.number, epoch);
     }
 
-    /// Restores the state that [`ShardTokens::topics`] returned, between two epochs.
+    /// Number of tokens that the current epoch samples.
+    pub fn num_sampled(&self) -> usize {
+        self.tokens.num_due()
+    }
+
+    /// Restores the state that [`ShardTokens::state`] returned, between two epochs.
     ///
     /// # Errors
     /// [`RestoreError`]; then nothing has changed.
-    pub fn restore(&mut self, spec: &ModelSpec, topics: &[T]) -> Result<(), RestoreError> {
-        self.tokens.restore(spec, topics)?;
+    pub fn restore(
+        &mut self,
+        spec: &ModelSpec,
+        state: &ShardState<T>,
+    ) -> Result<(), RestoreError> {
+        self.tokens.restore(spec, state)?;
         self.own = own_counts(spec, &self.tokens);
         Ok(())
     }
@@ -182,14 +195,15 @@ impl<T: TopicIndex> Shard<T> {
         let long = long.tokens_by_place(partition, part.words.len());
         // An encoded delta is no longer than the row, and than a few bytes per token.
         let both = |(at, &row): (usize, &u32)| {
-            row.saturating_add(row.min(2 * (part.range(at).len() as u32 + long[at])))
+            row.saturating_add(row.min(2 * (part.due(at).count() as u32 + long[at])))
         };
         let pulled: Vec<u32> = pulled.iter().enumerate().map(both).collect();
         // One more document stands for all long ones.
         let of_warp = lengths.len() as u32;
         let (mut starts, mut of_words, mut tokens) = (vec![0], Vec::new(), Vec::new());
         for (at, &long) in long.iter().enumerate() {
-            for run in part.documents[part.range(at)].chunk_by(|a, b| a == b) {
+            let documents: Vec<u32> = part.due(at).map(|token| part.documents[token]).collect();
+            for run in documents.chunk_by(|a, b| a == b) {
                 of_words.push(run[0]);
                 tokens.push(run.len() as u32);
             }
@@ -230,8 +244,7 @@ impl<T: TopicIndex> Shard<T> {
         // them in order.
         let mut pushed: Vec<(u32, u32, u32)> = Vec::new();
         for (at, _) in routes.iter().enumerate().filter(|(_, route)| **route == Route::Push) {
-            let tokens = part.range(at);
-            pushed.extend(tokens.map(|token| (part.documents[token], at as u32, token as u32)));
+            pushed.extend(part.due(at).map(|token| (part.documents[token], at as u32, token as u32)));
         }
         pushed.sort_unstable();
         let documents = pushed.chunk_by(|a, b| a.0 == b.0).map(|run| {
@@ -296,10 +309,7 @@ impl<T: TopicIndex> Shard<T> {
         let part = &mut parts[partition as usize];
         let mut topics = sampler.topics();
         for at in plan.pulled() {
-            let range = part.range(at);
-            let (of_word, rest) = topics.split_at(range.len());
-            part.topics[range].copy_from_slice(of_word);
-            topics = rest;
+            part.set_sampled(at, &mut topics);
         }
         let pulled = sampler.entries() as u64;
         let mut moved = TransferStats { pulled, ..TransferStats::default() };
@@ -327,10 +337,8 @@ impl<T: TopicIndex> Shard<T> {
         let mut walk = long.walk(partition);
         sampler.clear();
         for at in plan.pulled() {
-            let range = part.range(at);
             long.known(&mut walk, partition, at as u32, |known| sampler.add_long_tokens(known));
-            let documents = part.documents[range.clone()].iter().copied();
-            let tokens = documents.zip(part.topics[range].iter().copied());
+            let tokens = part.due(at).map(|token| (part.documents[token], part.topics[token]));
             let laid = sampler.add_sliced_word(slices, tokens)?;
             laid.map_err(|NotInRow| AnswerError::Row { word: part.words[at] })?;
         }
@@ -404,8 +412,8 @@ impl<T: TopicIndex> Shard<T> {
                 rows.increment(document, topic);
                 own.changes[old as usize] -= 1;
                 own.changes[topic as usize] += 1;
-                part.topics[token as usize] = T::new(topic);
             }
+            part.set_topic(token as usize, T::new(topic));
         }
         Ok(())
     }
@@ -440,8 +448,8 @@ mod tests {
             let documents = ShardDocuments { corpus: &corpus, range: 0..2, first: 0 };
             let mut shard = Shard::<u16>::new(&spec, hybrid, &placement, 0, documents).unwrap();
             // Makes proposals differ from the topics.
-            let mut kept = shard.tokens.topics();
-            let of_long = kept[300..].iter_mut().enumerate();
+            let mut kept = shard.tokens.state();
+            let of_long = kept.topics[300..].iter_mut().enumerate();
             of_long.filter(|(at, _)| at % 3 > 0).for_each(|(at, topic)| *topic = (at % 5) as u16);
             shard.restore(&spec, &kept).unwrap();
             let totals = shard.own.counts.clone();

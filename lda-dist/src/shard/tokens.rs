@@ -3,13 +3,15 @@
 use lda_core::counts::{Density, Rows, TopicIndex};
 use lda_core::prior::Alpha;
 use lda_core::prior::learn::CountHistograms;
+use lda_core::random::{Purpose, StreamKey};
+use lda_core::sampler::BlockKey;
 use lda_core::special::{LnGammaRatio, ln_rising};
 
 use super::long::Long;
 use super::part::PartitionTokens;
 use super::source::{Source, Tokens, ranges};
-use super::{RestoreError, ShardError};
-use crate::config::{Hybrid, Routing};
+use super::ShardError;
+use crate::config::{Hybrid, Options, Routing};
 use crate::spec::ModelSpec;
 use crate::wire::RowCode;
 
@@ -79,7 +81,8 @@ impl<T: TopicIndex> ShardTokens<T> {
         self.num_short_tokens() + self.long.num_tokens()
     }
 
-    fn num_short_tokens(&self) -> usize {
+    /// Number of tokens of documents that are not [long](Hybrid).
+    pub(super) fn num_short_tokens(&self) -> usize {
         self.parts.iter().map(|part| part.topics.len()).sum()
     }
 
@@ -122,9 +125,34 @@ impl<T: TopicIndex> ShardTokens<T> {
         }
     }
 
-    /// Starts an epoch: sorts each row of C_d by topic, so that results do not depend on the order
-    /// in which the row was changed, and if `routing` may push documents, measures the rows' encoded sizes.
-    pub(super) fn begin_epoch(&mut self, spec: &ModelSpec, routing: Routing) {
+    /// See [`Shard::begin_epoch`](super::Shard::begin_epoch).
+    pub(super) fn begin_epoch(
+        &mut self,
+        spec: &ModelSpec,
+        options: &Options,
+        shard: u16,
+        epoch: u32,
+    ) {
+        self.prepare_rows(spec, options.routing);
+        for (words, part) in (0..).zip(&mut self.parts) {
+            if options.excludes_in(epoch) {
+                let (purpose, key) = (Purpose::Exclude, BlockKey { shard, documents: 0, words });
+                let (seed, block) = (spec.seed(), key.number());
+                let key = StreamKey { seed, epoch, pass: 0, block, purpose };
+                part.exclusion.choose(part.topics.len(), key);
+            }
+        }
+    }
+
+    /// Number of tokens that the current epoch samples.
+    pub(super) fn num_due(&self) -> usize {
+        let of_short: usize =
+            self.parts.iter().map(|part| part.exclusion.num_due(part.topics.len())).sum();
+        of_short + self.long.num_tokens()
+    }
+
+    /// Sorts each row of C_d by topic, and if `routing` may push documents, measures the rows' encoded sizes.
+    fn prepare_rows(&mut self, spec: &ModelSpec, routing: Routing) {
         let mut entries = Vec::new();
         for document in 0..self.lengths.len() {
             self.rows.sort_list(document, &mut entries);
@@ -138,11 +166,12 @@ impl<T: TopicIndex> ShardTokens<T> {
         }
         self.rows.adapt();
     }
+
     /// Recounts the topics of documents, from which the servers count too.
-    fn count(&mut self, spec: &ModelSpec) {
+    pub(super) fn count(&mut self, spec: &ModelSpec) {
         self.long.told_all();
         self.count_documents();
-        self.begin_epoch(spec, Routing::Cheapest);
+        self.prepare_rows(spec, Routing::Cheapest);
     }
 
     /// Calls `f(topic)` for every token.
@@ -163,47 +192,13 @@ impl<T: TopicIndex> ShardTokens<T> {
         all
     }
 
-    /// State from which a run can continue: the topic of every token, by word and document,
-    /// independent of the partitions; then the topic and the proposals of each token of long
-    /// documents.
+    /// Topics of [`state`](Self::state).
     pub fn topics(&self) -> Vec<T> {
-        let mut topics = Vec::with_capacity(self.num_values());
-        for (_, part, at) in self.by_word() {
-            let part = &self.parts[part];
-            topics.extend_from_slice(&part.topics[part.range(at)]);
-        }
-        self.long.values(|part, at| self.parts[usize::from(part)].words[at as usize], &mut topics);
-        topics
+        self.state().topics
     }
 
-    /// See [`Shard::restore`](super::Shard::restore).
-    pub(super) fn restore(
-        &mut self,
-        spec: &ModelSpec,
-        mut topics: &[T],
-    ) -> Result<(), RestoreError> {
-        let (found, expected) = (topics.len(), self.num_values());
-        if found != expected {
-            return Err(RestoreError::Tokens { found, expected });
-        }
-        if let Some(topic) = topics.iter().find(|topic| topic.get() >= spec.topics()) {
-            return Err(RestoreError::Topic { topic: topic.get() });
-        }
-        for (_, part, at) in self.by_word() {
-            let part = &mut self.parts[part];
-            let range = part.range(at);
-            let (of_word, rest) = topics.split_at(range.len());
-            part.topics[range].copy_from_slice(of_word);
-            topics = rest;
-        }
-        let Self { long, parts, .. } = self;
-        long.restore(|part, at| parts[usize::from(part)].words[at as usize], topics);
-        self.count(spec);
-        Ok(())
-    }
-
-    /// Number of values in a snapshot.
-    fn num_values(&self) -> usize {
+    /// Number of topics and proposals of the [state](Self::state).
+    pub(super) fn num_values(&self) -> usize {
         self.num_short_tokens() + self.long.num_values()
     }
 

@@ -6,6 +6,7 @@ mod checkpoints;
 mod collected;
 mod coverage;
 mod elastic;
+mod exclusion;
 mod held_rows;
 mod history;
 mod hot;
@@ -226,7 +227,7 @@ impl End {
     fn is_like(&self, other: &Self) -> bool {
         let near = |(a, b): (&Report, &Report)| {
             let joints = a.log_joint.zip(b.log_joint);
-            (a.epoch, a.non_zeros) == (b.epoch, b.non_zeros)
+            (a.epoch, a.non_zeros, a.sampled) == (b.epoch, b.non_zeros, b.sampled)
                 && may_move(a.bytes, b, other)
                 && a.log_joint.is_some() == b.log_joint.is_some()
                 && joints.is_none_or(|(a, b)| (a / b - 1.0).abs() < 1e-12)
@@ -275,6 +276,7 @@ fn expected(corpus: &Corpus, setup: &Setup) -> End {
             setup.evaluates(epoch).then(|| log_joint(&run, &alpha, beta).unwrap().total() - own);
         let non_zeros = setup.evaluates(epoch).then(|| non_zeros(&run));
         let mut report = Report::default();
+        report.sampled = run.shards().iter().map(|shard| shard.num_sampled() as u64).sum();
         (report.epoch, report.attempt, report.bytes) = (epoch, 1, bytes);
         (report.log_joint, report.non_zeros) = (log_joint, non_zeros);
         report.priors = Some(Priors { alpha, beta });

@@ -6,7 +6,7 @@ use lda_dist::config::Hybrid;
 use lda_dist::config::{ConfigError, Options, Routing};
 use lda_dist::in_process::InProcess;
 use lda_dist::placement::{Partitioner, Placement};
-use lda_dist::shard::{RestoreError, Shard, ShardDocuments};
+use lda_dist::shard::{RestoreError, Shard, ShardDocuments, ShardState};
 use lda_dist::spec::ModelSpec;
 
 use super::{check_counts, corpus, hash, spec, topics};
@@ -117,8 +117,9 @@ fn a_checkpoint_restores_a_shard() {
         assert!(one.has_long() && long > 0);
         assert_eq!(kept.len(), tokens + long as usize * usize::from(hybrid.mh_steps));
         let changed: Vec<u16> = (0..).zip(&kept).map(|(at, k)| (k + at % 5) % 12).collect();
-        one.restore(&spec, &changed).unwrap();
-        other.restore(&spec, &changed).unwrap();
+        let state = |topics: &[u16]| ShardState { topics: topics.to_vec(), ages: Vec::new() };
+        one.restore(&spec, &state(&changed)).unwrap();
+        other.restore(&spec, &state(&changed)).unwrap();
         assert_eq!(one.tokens().topics(), changed);
         assert_eq!(other.tokens().topics(), changed);
         assert_eq!(
@@ -136,10 +137,10 @@ fn a_checkpoint_restores_a_shard() {
             assert_eq!(row, expected);
         }
         let short = RestoreError::Tokens { found: tokens, expected: kept.len() };
-        assert_eq!(one.restore(&spec, &kept[..tokens]), Err(short));
+        assert_eq!(one.restore(&spec, &state(&kept[..tokens])), Err(short));
         let mut beyond = kept.clone();
         *beyond.last_mut().unwrap() = 12;
-        assert_eq!(one.restore(&spec, &beyond), Err(RestoreError::Topic { topic: 12 }));
+        assert_eq!(one.restore(&spec, &state(&beyond)), Err(RestoreError::Topic { topic: 12 }));
         assert_eq!(one.tokens().topics(), changed);
     }
 }

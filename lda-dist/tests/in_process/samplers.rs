@@ -256,7 +256,7 @@ fn samplers_that_servers_cannot_run_are_refused() {
          f-plus-doc, sparse, alias, light, zen, zen-doc, zen-hybrid; for WarpLDA, set the length \
          above which it samples documents, 0 for all"
     );
-    let excluding = SamplerOptions::from(SamplerKind::Zen).with_exclusion(3).unwrap();
+    let excluding = SamplerOptions::Zen { exclude_from: Some(0) };
     assert_eq!(refused(excluding), ConfigError::Exclusion.into());
     for steps in [0, 65] {
         let light = SamplerOptions::from(SamplerKind::Light).with_steps(steps).unwrap();

@@ -23,6 +23,9 @@ struct Line {
     seconds: f64,
     tokens_per_second: f64,
     tokens: u64,
+    /// Share of the tokens that were sampled; absent if all were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sampled: Option<f64>,
     /// Absent if the epoch was not evaluated, like the next three.
     #[serde(skip_serializing_if = "Option::is_none")]
     log_joint: Option<f64>,
@@ -98,7 +101,7 @@ impl Log {
         time: EpochTime,
         perplexity: Option<f64>,
     ) -> io::Result<()> {
-        let &Report { epoch, attempt, workers, kept, bytes, memory, waited, .. } = report;
+        let &Report { epoch, attempt, workers, kept, bytes, memory, waited, sampled, .. } = report;
         let tokens = self.tokens as f64;
         let Bytes { sizes, routes, rows, gained, pushed, answers, totals } = bytes;
         let all = bytes.total();
@@ -109,6 +112,7 @@ impl Log {
             seconds: time.total,
             tokens_per_second: tokens / time.epoch.max(1e-9),
             tokens: self.tokens,
+            sampled: (sampled < self.tokens).then(|| sampled as f64 / tokens),
             log_joint: report.log_joint,
             log_joint_doc: report.log_joint_doc,
             log_joint_word: report.log_joint_word,

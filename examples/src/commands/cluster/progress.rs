@@ -64,10 +64,16 @@ impl<'a> Progress<'a> {
                 let [words, documents] = [words, documents].map(|number| number as f64 * 1e-6);
                 format!("; {words:.2} M non-zeros of words, {documents:.2} M of documents")
             });
+            let share = report.sampled as f64 / self.tokens;
+            let sampled = if share < 1.0 {
+                format!("; {:.0} % of the tokens sampled", 100.0 * share)
+            } else {
+                String::new()
+            };
             let of_workers = 100.0 / (f64::from(report.workers) * seconds.max(1e-9));
             self.program.note(&format!(
                 "epoch {}: {joint}{held_out}{:.2} MB moved, {:.2} M tokens/s; workers waited {:.0} % for servers, {:.0} % for \
-                 each other{full}",
+                 each other{sampled}{full}",
                 report.epoch,
                 report.bytes.total() as f64 * 1e-6,
                 self.tokens / seconds.max(1e-9) * 1e-6,

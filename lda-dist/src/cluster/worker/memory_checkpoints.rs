@@ -1,4 +1,4 @@
-//! Checkpoints in memory: the topics of a worker's shards after its last epochs.
+//! Checkpoints in memory: the state of a worker's shards after its last epochs.
 //!
 //! If no worker is lost, a restart goes on from them: an epoch that has ended is not sampled again, and
 //! no storage is needed. They take a topic per token; a second epoch is there only from its end at
@@ -10,11 +10,12 @@ use lda_core::counts::TopicIndex;
 
 use super::super::epoch_range::EpochRange;
 use crate::priors::Priors;
+use crate::shard::ShardState;
 
 /// Number of epochs: workers are at most one epoch apart.
 const MAX_EPOCHS: usize = 2;
 
-/// The topics of all shards of a worker after its last epochs.
+/// The state of all shards of a worker after its last epochs.
 #[derive(Debug)]
 pub(super) struct MemoryCheckpoints<T> {
     /// Consecutive epochs.
@@ -25,8 +26,8 @@ pub(super) struct MemoryCheckpoints<T> {
 #[derive(Debug)]
 pub(super) struct MemoryCheckpoint<T> {
     epoch: u32,
-    /// Topics of each shard, by its number, as in its snapshot.
-    pub topics: BTreeMap<u16, Vec<T>>,
+    /// State of each shard, by its number.
+    pub shards: BTreeMap<u16, ShardState<T>>,
     /// Priors of the epoch.
     pub priors: Priors,
 }
@@ -38,15 +39,15 @@ impl<T> Default for MemoryCheckpoints<T> {
 }
 
 impl<T: TopicIndex> MemoryCheckpoints<T> {
-    /// Adds the topics of each shard after an epoch, the one after the last or the only one.
-    pub fn add(&mut self, epoch: u32, topics: BTreeMap<u16, Vec<T>>, priors: Priors) {
+    /// Adds the state of each shard after an epoch, the one after the last or the only one.
+    pub fn add(&mut self, epoch: u32, shards: BTreeMap<u16, ShardState<T>>, priors: Priors) {
         if self.epochs.back().is_some_and(|last| last.epoch + 1 != epoch) {
             self.epochs.clear();
         }
         while self.epochs.len() >= MAX_EPOCHS {
             self.epochs.pop_front();
         }
-        self.epochs.push_back(MemoryCheckpoint { epoch, topics, priors });
+        self.epochs.push_back(MemoryCheckpoint { epoch, shards, priors });
     }
 
     /// The state after an epoch.
@@ -78,7 +79,7 @@ impl<T: TopicIndex> MemoryCheckpoints<T> {
 
     /// Bytes held.
     pub fn memory(&self) -> usize {
-        let topics = self.epochs.iter().flat_map(|of| of.topics.values());
-        topics.map(|topics| topics.len() * size_of::<T>()).sum()
+        let shards = self.epochs.iter().flat_map(|of| of.shards.values());
+        shards.map(|it| it.topics.len() * size_of::<T>() + it.ages.len()).sum()
     }
 }

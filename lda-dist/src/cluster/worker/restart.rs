@@ -89,7 +89,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         let mut state = before.map_or_else(none, Attempt::into_state);
         state.memory_checkpoints.retain(epoch);
         let in_memory = state.memory_checkpoints.get(epoch);
-        let has_topics = |shard| in_memory.is_some_and(|it| it.topics.contains_key(&shard));
+        let has_topics = |shard| in_memory.is_some_and(|it| it.shards.contains_key(&shard));
         let mut kept: BTreeMap<u16, Shard<T>> = std::mem::take(&mut state.shards)
             .into_iter()
             .filter(|shard| epoch > 0 || has_topics(shard.number()))
@@ -114,19 +114,19 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
     ) -> Result<(), Failed> {
         let WorkerState { shards, memory_checkpoints, spec } = state;
         let setup = &self.setup;
-        let (mut topics, priors) = match memory_checkpoints.take(epoch) {
-            Some(MemoryCheckpoint { topics, priors, .. }) => (topics, Some(priors)),
+        let (mut states, priors) = match memory_checkpoints.take(epoch) {
+            Some(MemoryCheckpoint { shards, priors, .. }) => (shards, Some(priors)),
             None => (BTreeMap::new(), None),
         };
         // Shards that were at another worker before are not in memory.
-        topics.retain(|number, _| shards.iter().any(|shard| shard.number() == *number));
+        states.retain(|number, _| shards.iter().any(|shard| shard.number() == *number));
         let mut priors = priors.unwrap_or_else(|| setup.spec.priors());
         for shard in &mut *shards {
             let number = shard.number();
             let failed = |why: String| Failed::Documents { shard: number, why };
-            match topics.get(&number) {
-                Some(topics) => {
-                    let restored = shard.restore(&setup.spec, topics);
+            match states.get(&number) {
+                Some(state) => {
+                    let restored = shard.restore(&setup.spec, state);
                     restored.map_err(|error| failed(error.to_string()))?;
                     continue;
                 }
@@ -141,10 +141,10 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                     )));
                 }
             }
-            topics.insert(number, shard.tokens().topics());
+            states.insert(number, shard.tokens().state());
         }
         *spec = setup.spec.with_priors(&priors).expect("priors that were checked");
-        memory_checkpoints.add(epoch, topics, priors);
+        memory_checkpoints.add(epoch, states, priors);
         Ok(())
     }
 
@@ -187,6 +187,7 @@ mod tests {
     use crate::cluster::SnapshotWriter;
     use crate::config::Options;
     use crate::documents::{InMemory, ReadShardError};
+    use crate::shard::ShardState;
     use crate::snapshot::{SnapshotId, encode};
     use crate::spec::ModelSpec;
     use crate::storage::{Memory, Storage};
@@ -246,7 +247,8 @@ mod tests {
             .collect();
         for (shard, topics) in (0..).zip(&later) {
             let id = SnapshotId { run: setup.run(), epoch: 5, shard };
-            storage.write(&id.name(), &encode(&id, topics, None)).unwrap();
+            let state = ShardState { topics: topics.clone(), ages: Vec::new() };
+            storage.write(&id.name(), &encode(&id, &state, None)).unwrap();
         }
         assert_eq!(start(&mut worker, 2, 5), (later.clone(), 0));
         let rows = |worker: &Worker<u16, Counted>| -> Vec<Vec<(u32, u32)>> {

@@ -45,11 +45,11 @@ impl SnapshotStorage {
             return Err(failed(why.to_owned()));
         };
         let bytes = writer.storage().read(&id.name()).map_err(|error| failed(error.to_string()))?;
-        let Snapshot { topics, priors } =
+        let Snapshot { state, priors } =
             decode::<T>(&id, &bytes).map_err(|error| failed(error.to_string()))?;
         let priors = priors.unwrap_or_else(|| setup.spec.priors());
         setup.spec.with_priors(&priors).map_err(|error| failed(error.to_string()))?;
-        shard.restore(&setup.spec, &topics).map_err(|error| failed(error.to_string()))?;
+        shard.restore(&setup.spec, &state).map_err(|error| failed(error.to_string()))?;
         Ok(priors)
     }
 
@@ -118,7 +118,7 @@ impl Snapshots {
         let priors = (!spec.updates().is_none()).then(|| spec.priors());
         for shard in shards {
             let id = id(node.setup, shard, epoch);
-            writer.write(id.name(), encode(&id, &shard.tokens().topics(), priors.as_ref()));
+            writer.write(id.name(), encode(&id, &shard.tokens().state(), priors.as_ref()));
             left.insert(id.name());
         }
         self.in_progress = Some(SnapshotsInProgress { epoch, left });

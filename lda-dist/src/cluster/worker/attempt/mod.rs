@@ -37,12 +37,13 @@ use super::memory_checkpoints::MemoryCheckpoints;
 use super::reports::{Reports, SampledRound};
 use super::snapshots::Snapshots;
 use super::tasks::{PartitionTask, TaskQueue};
+use crate::config::Options;
 use crate::held_rows::{HeldRows, RowsRequest};
 use crate::placement::Placement;
 use crate::plan::{group, rows_may_stay};
 use crate::priors::Priors;
 use crate::request;
-use crate::shard::{AnswerError, Shard};
+use crate::shard::{AnswerError, Shard, ShardState};
 use crate::spans::{Span, span};
 use crate::spec::{ModelSpec, Round, SpecError};
 use crate::trip::{Trip, TripRequest};
@@ -250,7 +251,7 @@ impl<T: TopicIndex> Attempt<T> {
             if self.sampling.is_some() && self.is_sampled() {
                 self.sampling = None;
                 let is_last = self.round.is_last(node.setup.options.rounds);
-                if is_last && self.pushes_after == self.round.epoch {
+                if is_last && self.pushes_at_end(&node.setup.options) {
                     self.push_held_rows(node);
                 }
                 let delta = self.round_delta(node.setup)?;
@@ -259,12 +260,12 @@ impl<T: TopicIndex> Attempt<T> {
                 let mut documents = None;
                 if is_last {
                     let Self { memory_checkpoints, shards, spec, .. } = self;
-                    let mut topics: Vec<_> = shards.iter().map(|it| (it, Vec::new())).collect();
-                    let gather = |it: &mut (&Shard<T>, _)| it.1 = it.0.tokens().topics();
-                    node.samplers.for_each(&mut topics, gather);
-                    let topics = topics.into_iter().map(|(it, topics)| (it.number(), topics));
-                    let topics = topics.collect();
-                    memory_checkpoints.add(epoch, topics, spec.priors());
+                    let mut states: Vec<_> =
+                        shards.iter().map(|it| (it, ShardState::default())).collect();
+                    let gather = |it: &mut (&Shard<T>, _)| it.1 = it.0.tokens().state();
+                    node.samplers.for_each(&mut states, gather);
+                    let states = states.into_iter().map(|(it, state)| (it.number(), state));
+                    memory_checkpoints.add(epoch, states.collect(), spec.priors());
                     if self.writes_after == epoch {
                         self.snapshots.write((epoch, spec), shards, node);
                     }
@@ -298,15 +299,21 @@ impl<T: TopicIndex> Attempt<T> {
         may_begin
     }
 
-    /// Queues the partitions of a round. Those whose rows stay are queued for shards without their words
-    /// too, as it may be their turn to push.
+    /// Queues the partitions of a round. Those whose rows stay are queued for shards that sample none of their
+    /// tokens too, as it may be their turn to push.
     fn queue_round(&mut self, round: Round, setup: &Setup) {
         let Self { tasks, placement, stays, shards, .. } = self;
         tasks.add_round(round, shards, |shard| {
             let group = group(&setup.options, placement, shard.number(), round.number);
-            let has_words = |partition| !shard.words(partition).is_empty();
-            group.filter(|&it| stays[usize::from(it)] || has_words(it)).collect()
+            group.filter(|&it| stays[usize::from(it)] || shard.samples(it)).collect()
         });
+    }
+
+    /// Returns whether all changes of rows are pushed at the end of the current epoch. Rows do not stay for an
+    /// epoch that excludes converged tokens, as its words are not known before.
+    fn pushes_at_end(&self, options: &Options) -> bool {
+        let epoch = self.round.epoch;
+        self.pushes_after == epoch || options.excludes_in(epoch + 1)
     }
 
     /// Changes of C_k in this round by all shards, if servers do not have them all at its end.
@@ -350,8 +357,14 @@ impl<T: TopicIndex> Attempt<T> {
             }
             let is_long = |index: &usize| self.shards[*index].has_long();
             self.long_documents.extend((0..self.shards.len()).filter(is_long));
-            let routing = options.routing;
-            node.samplers.for_each(&mut self.shards, |shard| shard.begin_epoch(spec, routing));
+            let begin = |shard: &mut Shard<T>| shard.begin_epoch(spec, options, round.epoch);
+            node.samplers.for_each(&mut self.shards, begin);
+            let sampled = self.shards.iter().map(Shard::num_sampled).sum::<usize>();
+            self.epoch_stats.sampled = sampled as u64;
+            if options.excludes_in(round.epoch) {
+                // They may lack words of this epoch.
+                self.held.clear();
+            }
         }
         let ahead =
             if options.sync.reads_newest() { self.add_later_totals(options.rounds)? } else { 0 };
@@ -472,7 +485,7 @@ impl<T: TopicIndex> Attempt<T> {
             self.in_flight.push_back(PartitionInFlight { task, source: Source::Held(rows) });
             return;
         }
-        if self.shards[task.shard].words(task.partition).is_empty() {
+        if !self.shards[task.shard].samples(task.partition) {
             return;
         }
         let cx = node.setup.trip(&self.placement);

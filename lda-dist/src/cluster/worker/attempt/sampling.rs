@@ -10,8 +10,9 @@ use super::{Attempt, RequestPurpose};
 use crate::config::Options;
 use crate::held_rows::HeldRows;
 use crate::partition_sampler::{PartitionSampler, RoundContext};
-use crate::plan::next_turn_of;
+use crate::plan::{next_turn_of, round_of};
 use crate::shard::{AnswerError, Shard};
+use crate::spec::Round;
 use crate::trip::{TripContext, TripRequest};
 
 /// Result of sampling a partition: the deltas to push.
@@ -190,15 +191,22 @@ fn sample<T: TopicIndex>(
     }
 }
 
-/// Indices of the shards that sample the task's partition one after another, before another worker does.
+/// Indices of the shards that sample the task's partition one after another, before another worker does; in
+/// an epoch that excludes converged tokens, only until its end.
 pub(super) fn turns<T: TopicIndex>(
     task: PartitionTask,
     options: &Options,
     shards: &[Shard<T>],
 ) -> Vec<usize> {
+    let (shard, Round { epoch, number, .. }) = (shards[task.shard].number(), task.round);
+    let is_in_epoch = |index: usize| {
+        let round = round_of(options, shards[index].number(), (shard, number));
+        !options.excludes_in(epoch) || round > number
+    };
     let mut turns = vec![task.shard];
     while let Some(index) = next_turn(shards[turns[turns.len() - 1]].number(), options, shards)
         && index != task.shard
+        && is_in_epoch(index)
     {
         turns.push(index);
     }
