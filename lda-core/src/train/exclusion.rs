@@ -191,7 +191,8 @@ mod tests {
             Outcome::default()
         });
         assert_eq!(z, [9, 2, 3, 4, 5]);
-        let expected = [TokenAge::default(), TokenAge::new(15, 1), TokenAge::new(15, 1), TokenAge::new(15, 1)];
+        let expected =
+            [TokenAge::default(), TokenAge::new(15, 1), TokenAge::new(15, 1), TokenAge::new(15, 1)];
         assert_eq!(ages[..4], expected);
         assert_eq!(ages[4], TokenAge::new(4, 0));
     }

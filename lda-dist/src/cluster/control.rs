@@ -439,14 +439,16 @@ mod tests {
 
     fn epoch_stats() -> impl Strategy<Value = Option<WorkerEpochStats>> {
         let parts = prop::collection::vec((any::<u16>(), -1e9..0.0f64), 0..4);
-        let epoch_stats = (any::<[u64; 9]>(), any::<[u64; 2]>(), parts).prop_map(|(numbers, more, parts)| {
-            let [sizes, routes, rows, gained, pushed, answers, servers, master, memory] = numbers;
-            let [sampled, non_zeros] = more;
-            let bytes = Bytes { sizes, routes, rows, gained, pushed, answers, totals: 0 };
-            let [servers, master] = [servers, master].map(Duration::from_nanos);
-            let waited = Waited { servers, master };
-            WorkerEpochStats { bytes, waited, memory, sampled, non_zeros, parts }
-        });
+        let epoch_stats =
+            (any::<[u64; 9]>(), any::<[u64; 2]>(), parts).prop_map(|(numbers, more, parts)| {
+                let [sizes, routes, rows, gained, pushed, answers, servers, master, memory] =
+                    numbers;
+                let [sampled, non_zeros] = more;
+                let bytes = Bytes { sizes, routes, rows, gained, pushed, answers, totals: 0 };
+                let [servers, master] = [servers, master].map(Duration::from_nanos);
+                let waited = Waited { servers, master };
+                WorkerEpochStats { bytes, waited, memory, sampled, non_zeros, parts }
+            });
         prop::option::of(epoch_stats)
     }
 

@@ -14,7 +14,7 @@ use crate::config::ConfigError;
 use crate::plan::cut;
 
 pub use statistics::Statistics;
-pub use stored::{StoredDocuments, StoredError, store};
+pub use stored::{StoredDocuments, StoredError, store, store_held_out};
 
 /// Error of a source that cannot read a shard. The [source](Error::source) is the cause.
 #[derive(Debug, Error)]

@@ -13,6 +13,7 @@
 //! shard-00000     documents of a shard: a corpus without vocabulary
 //! statistics      word counts and lengths of all documents, so that words are placed before any document is
 //!                 read; without it, workers read their documents twice
+//! held-out        documents that are not trained on, if there are any: a corpus without vocabulary
 //! hosts           machines that store a shard locally, as text, if the storage knows them:
 //!                   lda-dist hosts 1
 //!                   shard 0 node-7 node-9
@@ -43,6 +44,7 @@ const MANIFEST: &str = "manifest";
 const WORDS: &str = "words";
 const TITLE: &str = "lda-dist documents 2";
 const STATISTICS: &str = "statistics";
+const HELD_OUT: &str = "held-out";
 const HOSTS: &str = "hosts";
 const HOSTS_TITLE: &str = "lda-dist hosts 1";
 
@@ -126,6 +128,8 @@ impl<S> Clone for StoredDocuments<S> {
 /// [`StoredError::Cut`] and [`StoredError::Storage`].
 pub fn store(corpus: &Corpus, shards: u16, storage: &dyn Storage) -> Result<(), StoredError> {
     let firsts = cut(corpus, shards)?;
+    // They may have other words.
+    storage.remove(HELD_OUT)?;
     let (words, empty) = (corpus.num_words(), corpus.num_empty());
     let mut manifest = format!("{TITLE}\nwords {words}\nempty {empty}\n");
     manifest.push_str("# shard, first document, documents, tokens, fingerprint\n");
@@ -154,6 +158,30 @@ pub fn store(corpus: &Corpus, shards: u16, storage: &dyn Storage) -> Result<(), 
     }
     storage.write(STATISTICS, &Statistics::of(corpus).encode(manifest.as_bytes()))?;
     Ok(storage.write(MANIFEST, manifest.as_bytes())?)
+}
+
+/// Stores documents that are not trained on beside those that are, which must be stored before and have the
+/// same words.
+///
+/// ```
+/// use lda_core::Corpus;
+/// use lda_dist::documents::{StoredDocuments, store, store_held_out};
+/// use lda_dist::storage::Memory;
+///
+/// let (training, storage) = (Corpus::from_tokens([[0, 1], [1, 2]])?, Memory::default());
+/// store(&training, 2, &storage)?;
+/// let held_out = Corpus::from_tokens([[2, 0, 2]])?;
+/// store_held_out(&held_out, &storage)?;
+/// assert_eq!(StoredDocuments::open(storage)?.held_out()?, Some(held_out));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// [`StoredError::Storage`].
+pub fn store_held_out(corpus: &Corpus, storage: &dyn Storage) -> Result<(), StoredError> {
+    let mut corpus = corpus.clone();
+    corpus.take_vocabulary();
+    Ok(storage.write(HELD_OUT, &bytes(&corpus))?)
 }
 
 fn bytes(corpus: &Corpus) -> Vec<u8> {
@@ -242,6 +270,17 @@ impl<S: Storage> StoredDocuments<S> {
     pub fn vocabulary(&self) -> Result<Option<Vocabulary>, StoredError> {
         let mut words = self.corpus(WORDS.to_owned())?;
         Ok(words.take_vocabulary())
+    }
+
+    /// Reads the documents that are not trained on, without vocabulary; `None` if there are none.
+    ///
+    /// # Errors
+    /// [`StoredError`] if they are damaged, or have another number of words.
+    pub fn held_out(&self) -> Result<Option<Corpus>, StoredError> {
+        if !self.storage.has(HELD_OUT)? {
+            return Ok(None);
+        }
+        self.corpus(HELD_OUT.to_owned()).map(Some)
     }
 
     /// Tokens of each shard and the machines that store it, as far as they are known, for
@@ -436,6 +475,23 @@ mod tests {
         let stored = StoredDocuments::open(memory).unwrap();
         assert_eq!(stored.mean_length(), 2.0);
         assert_eq!(stored.mean_length(), corpus.mean_length());
+    }
+
+    #[test]
+    fn held_out_documents_are_those_of_the_same_words() {
+        let open = |memory: &Arc<Memory>| StoredDocuments::open(Arc::clone(memory)).unwrap();
+        let held_out = |memory: &Arc<Memory>| open(memory).held_out();
+        let memory = Arc::new(stored());
+        assert_eq!(held_out(&memory).unwrap(), None);
+        store_held_out(&corpus(), &memory).unwrap();
+        let mut without_names = corpus();
+        without_names.take_vocabulary();
+        assert_eq!(held_out(&memory).unwrap(), Some(without_names));
+        store_held_out(&Corpus::from_tokens([[0, 3]]).unwrap(), &memory).unwrap();
+        assert!(held_out(&memory).unwrap_err().to_string().contains("4 words, not 7"));
+        // Documents that are stored again may have other words.
+        store(&corpus(), 3, &memory).unwrap();
+        assert_eq!(held_out(&memory).unwrap(), None);
     }
 
     #[test]

@@ -172,11 +172,7 @@ impl<T: TopicIndex> Shard<T> {
     ///
     /// # Errors
     /// [`RestoreError`]; then nothing has changed.
-    pub fn restore(
-        &mut self,
-        spec: &ModelSpec,
-        state: &ShardState<T>,
-    ) -> Result<(), RestoreError> {
+    pub fn restore(&mut self, spec: &ModelSpec, state: &ShardState<T>) -> Result<(), RestoreError> {
         self.tokens.restore(spec, state)?;
         self.own = own_counts(spec, &self.tokens);
         Ok(())
@@ -244,7 +240,8 @@ impl<T: TopicIndex> Shard<T> {
         // them in order.
         let mut pushed: Vec<(u32, u32, u32)> = Vec::new();
         for (at, _) in routes.iter().enumerate().filter(|(_, route)| **route == Route::Push) {
-            pushed.extend(part.due(at).map(|token| (part.documents[token], at as u32, token as u32)));
+            pushed
+                .extend(part.due(at).map(|token| (part.documents[token], at as u32, token as u32)));
         }
         pushed.sort_unstable();
         let documents = pushed.chunk_by(|a, b| a.0 == b.0).map(|run| {

@@ -7,10 +7,10 @@ use lda_core::random::{Purpose, StreamKey};
 use lda_core::sampler::BlockKey;
 use lda_core::special::{LnGammaRatio, ln_rising};
 
+use super::ShardError;
 use super::long::Long;
 use super::part::PartitionTokens;
 use super::source::{Source, Tokens, ranges};
-use super::ShardError;
 use crate::config::{Hybrid, Options, Routing};
 use crate::spec::ModelSpec;
 use crate::wire::RowCode;

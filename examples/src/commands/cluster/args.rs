@@ -113,6 +113,13 @@ pub struct Cut {
     /// Add the words of this model, so that a run can continue from it
     #[arg(long, value_name = "MODEL")]
     pub from: Option<PathBuf>,
+    /// Share of the documents to keep out of training, for the held-out perplexity of a run with [held-out]
+    /// in its configuration
+    #[arg(long, value_name = "SHARE", value_parser = share(false))]
+    pub held_out: Option<f64>,
+    /// Random seed of the choice of held-out documents
+    #[arg(long, default_value_t = 0, requires = "held_out")]
+    pub seed: u64,
 
     /// Threads and progress.
     #[command(flatten)]

@@ -18,6 +18,9 @@
 //! directory = "nips-2"          # shared by master and workers, or an object store
 //! every = 10                    # epochs
 //!
+//! [held-out]                    # report the perplexity of documents of `cut --held-out`; default: none
+//! patience = 3                  # evaluations without improvement after which the run ends; default: all epochs
+//!
 //! [locality]                    # place shards on workers that hold them; default: consecutive shards
 //! workers = ["node-7", ""]      # machine of each worker, as in `hosts` next to the documents; "" unknown
 //!
@@ -39,6 +42,7 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -90,6 +94,15 @@ pub enum ConfigError {
         path = path.display()
     )]
     Elastic {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A patience without evaluations.
+    #[error(
+        "{path}: patience in [held-out] needs evaluations: set evaluate-every above 0, or omit patience",
+        path = path.display()
+    )]
+    NoEvaluations {
         /// The file.
         path: PathBuf,
     },
@@ -151,11 +164,21 @@ pub struct Config {
     pub training: Training,
     /// Checkpoints; `None` for none.
     pub snapshots: Option<Snapshots>,
+    /// Perplexity of held-out documents; `None` for none.
+    pub held_out: Option<HeldOut>,
     /// Machines of the workers, to place shards near them.
     pub locality: Option<Locality>,
     /// Transport between the nodes: gRPC if the file has a table `[grpc]`.
     #[serde(rename = "grpc", default)]
     pub transport: TransportChoice,
+}
+
+/// Perplexity of the documents that `lda cluster cut --held-out` keeps out of training.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct HeldOut {
+    /// Evaluations in a row without an improvement, after which the run ends.
+    pub patience: Option<NonZeroU32>,
 }
 
 /// Transport between the nodes.
@@ -313,6 +336,11 @@ impl Config {
             return Err(ConfigError::Patience { path: path.to_owned(), found });
         }
         config.check_elastic(path)?;
+        if config.held_out.is_some_and(|held_out| held_out.patience.is_some())
+            && config.training.evaluate_every == 0
+        {
+            return Err(ConfigError::NoEvaluations { path: path.to_owned() });
+        }
         let base = path.parent().unwrap_or(Path::new(""));
         config.snapshots = config.snapshots.map(|Snapshots { directory, every }| Snapshots {
             directory: directory.within(base),
@@ -427,6 +455,21 @@ mod tests {
     #[test]
     fn without_grpc_the_transport_is_mpi() {
         assert_eq!(read("documents = \"nips\"\n").unwrap().transport, TransportChoice::Mpi);
+    }
+
+    #[test]
+    fn a_patience_needs_evaluations() {
+        let held_out = |text: &str| read(text).map(|config| config.held_out);
+        let patience = NonZeroU32::new(3);
+        assert_eq!(held_out("documents = \"nips\"\n").unwrap(), None);
+        let file = "documents = \"nips\"\n[held-out]\n";
+        assert_eq!(held_out(file).unwrap(), Some(HeldOut { patience: None }));
+        let file = format!("{file}patience = 3\n");
+        assert_eq!(held_out(&file).unwrap(), Some(HeldOut { patience }));
+        let never = held_out(&format!("{file}[training]\nevaluate-every = 0\n")).unwrap_err();
+        assert!(never.to_string().contains("set evaluate-every above 0"), "{never}");
+        let none = held_out(&file.replace('3', "0")).unwrap_err().to_string();
+        assert!(none.contains("line 3"), "{none}");
     }
 
     #[test]

@@ -47,6 +47,15 @@ pub enum ClusterError {
         /// Number of documents with tokens.
         documents: usize,
     },
+    /// No held-out documents are stored beside those of training.
+    #[error(
+        "[held-out]: {place} has no held-out documents: make them with `lda cluster cut --held-out SHARE`, or \
+         omit [held-out]"
+    )]
+    NoHeldOut {
+        /// Place of the documents.
+        place: String,
+    },
     /// The run cannot go on from a model.
     #[error("--from: {0}")]
     From(String),
@@ -191,6 +200,7 @@ impl ClusterError {
             Self::Training(_)
             | Self::From(_)
             | Self::HeldOut { .. }
+            | Self::NoHeldOut { .. }
             | Self::Reading(ReadingError::Usage(_))
             | Self::Config(_)
             | Self::Index(_)

@@ -1,12 +1,16 @@
 //! Perplexity of held-out documents, by the rows that the master has collected.
 
 use lda_core::Corpus;
+use lda_core::corpus::BuildError;
 use lda_core::eval::held_out_perplexity;
 use lda_core::eval::{CompletionError, CompletionOptions, DocumentCompletion, Phi};
 use lda_core::model::TopicModel;
 use lda_core::train::HeldOut;
 use lda_dist::cluster::{CollectedCounts, Report};
 use lda_dist::priors::Priors;
+use lda_examples::held_out;
+
+use crate::commands::cluster::error::ClusterError;
 
 /// Documents that are not trained on.
 #[derive(Clone, Debug)]
@@ -15,6 +19,19 @@ pub struct HeldOutDocuments {
     options: CompletionOptions,
     /// Evaluations in a row without an improvement, after which the run ends.
     patience: Option<u32>,
+}
+
+/// Splits documents into those of training and held-out ones, a share of all.
+///
+/// # Errors
+/// [`ClusterError`] if one side has no tokens.
+pub fn split(corpus: &Corpus, share: f64, seed: u64) -> Result<(Corpus, Corpus), ClusterError> {
+    held_out::split(corpus, share, seed).map_err(|error| match error {
+        BuildError::NoTokens => {
+            ClusterError::HeldOut { share, documents: held_out::num_documents(corpus) }
+        }
+        error => ClusterError::Split(error),
+    })
 }
 
 impl HeldOutDocuments {

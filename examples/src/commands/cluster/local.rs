@@ -4,21 +4,19 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use lda_core::Corpus;
-use lda_core::corpus::BuildError;
 use lda_core::counts::TopicIndex;
 use lda_dist::cluster::{Failed, Role, RunError, Setup, run_local};
 use lda_dist::documents::InMemory;
 use lda_dist::placement::{DocumentLengths, WordStats};
 use lda_dist::plan::place;
 use lda_dist::storage::Storage;
-use lda_examples::held_out::{num_documents, split};
 use lda_examples::output::Output;
 use lda_examples::reading;
 
 use crate::commands::cluster::args::Local;
 use crate::commands::cluster::error::ClusterError;
 use crate::commands::cluster::from_model::{self, FromModel};
-use crate::commands::cluster::held_out::HeldOutDocuments;
+use crate::commands::cluster::held_out::{HeldOutDocuments, split};
 use crate::commands::cluster::monitor::Monitor;
 use crate::commands::cluster::results::Results;
 use crate::commands::cluster::role::{NodeName, RoleName};
@@ -94,10 +92,7 @@ fn hold_out(
         return Err(ClusterError::Usage(why.to_owned()));
     }
     let seed = args.training.seed;
-    let (train, held) = split(&corpus, share, seed).map_err(|error| match error {
-        BuildError::NoTokens => ClusterError::HeldOut { share, documents: num_documents(&corpus) },
-        error => ClusterError::Split(error),
-    })?;
+    let (train, held) = split(&corpus, share, seed)?;
     Ok((train, Some(HeldOutDocuments::new(held, seed, args.patience))))
 }
 

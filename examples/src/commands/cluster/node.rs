@@ -1,5 +1,6 @@
 //! `lda cluster node`: one node of a run over gRPC or MPI.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -15,9 +16,10 @@ use lda_transport::rpc::Identity;
 use lda_transport::{NodeId, Transport};
 
 use crate::commands::cluster::args::Node;
-use crate::commands::cluster::config::{Config, Grpc, TransportChoice};
+use crate::commands::cluster::config::{Config, Grpc, HeldOut, TransportChoice};
 use crate::commands::cluster::error::ClusterError;
 use crate::commands::cluster::from_model::from_stored;
+use crate::commands::cluster::held_out::HeldOutDocuments;
 use crate::commands::cluster::incarnation;
 use crate::commands::cluster::monitor::Monitor;
 use crate::commands::cluster::nodes;
@@ -49,6 +51,8 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     )?;
     setup.min_workers = config.min_workers;
     setup.checkpoint_every = config.snapshots.as_ref().map_or(0, |snapshots| snapshots.every);
+    setup.collect_model |= config.held_out.is_some();
+    setup.collect_evaluated = config.held_out.is_some_and(|it| it.patience.is_some());
     let divided = |error| RunError::from(Failed::from(error));
     setup.check().map_err(divided)?;
     let mut near = None;
@@ -77,9 +81,13 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
         args.program
             .note(&format!("{near} of {tokens} tokens are on the machines of their workers"));
     }
+    let is_master = node.role == RoleName::Master;
+    let held_out = is_master.then(|| held_out(&config, &documents)).transpose()?.flatten();
+    let rule = held_out.as_ref().and_then(HeldOutDocuments::rule);
     let (address, log) = (args.status.as_deref(), config.training.log.as_deref());
     let mut monitor = Monitor::new(&args.program, &setup, node, tokens, address, log)?
-        .stopping(StopRule::new(&config.training, None))
+        .stopping(StopRule::new(&config.training, None).held_out(rule))
+        .evaluating(held_out.clone())
         .naming(vocabulary.as_ref(), config.training.show_topics);
     let results = if u64::from(setup.spec.topics()) <= u16::MAX_TOPICS {
         train::<u16>(&config, &setup, &documents, &stop, &mut *transport, &mut monitor)?
@@ -87,8 +95,27 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
         train::<u32>(&config, &setup, &documents, &stop, &mut *transport, &mut monitor)?
     };
     match results {
-        Some(results) => results.write(&config.training, vocabulary.as_ref(), output, None),
+        Some(results) => {
+            results.write(&config.training, vocabulary.as_ref(), output, held_out.as_ref())
+        }
         None => Ok(()),
+    }
+}
+
+/// Reads the held-out documents, if the run evaluates them.
+fn held_out(
+    config: &Config,
+    documents: &Documents,
+) -> Result<Option<HeldOutDocuments>, ClusterError> {
+    let Some(HeldOut { patience }) = config.held_out else { return Ok(None) };
+    let place = config.documents.to_string();
+    match documents.held_out() {
+        Ok(Some(corpus)) => {
+            let patience = patience.map(NonZeroU32::get);
+            Ok(Some(HeldOutDocuments::new(corpus, config.training.seed, patience)))
+        }
+        Ok(None) => Err(ClusterError::NoHeldOut { place }),
+        Err(error) => Err(ClusterError::Stored { place, error }),
     }
 }
 
