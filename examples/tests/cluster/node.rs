@@ -180,7 +180,8 @@ fn nodes_evaluate_held_out_documents() {
     }
     let perplexities = |file: &Path| -> Vec<f64> {
         let log = fs::read_to_string(file).unwrap();
-        let lines = log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let lines =
+            log.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
         lines.filter_map(|line| line["perplexity"].as_f64()).collect()
     };
     let found = perplexities(&scratch.file("epochs.jsonl"));

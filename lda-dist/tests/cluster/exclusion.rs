@@ -15,6 +15,13 @@ fn excluding(setup: Setup, kind: SamplerKind, from: u32) -> Setup {
     setup.options(options)
 }
 
+/// Converged tokens are left out early, in the tests of other modules.
+pub fn from_the_second_epoch(setup: Setup) -> Setup {
+    let options =
+        Options { sampler: setup.options.sampler.with_exclusion(2).unwrap(), ..setup.options };
+    setup.options(options)
+}
+
 #[test]
 fn a_run_that_excludes_tokens_has_the_bits_of_one_process() {
     let corpus = corpus();

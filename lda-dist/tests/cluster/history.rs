@@ -11,6 +11,7 @@ use lda_transport::rpc::Window;
 use lda_transport::sim::{Chaos, FaultWindow, SplitMix64};
 
 use super::coverage::{Kind, Part, Who};
+use super::lost_workers::{LostWorkers, end_of_those_who_take_part};
 use super::random_runs::{Run, Task};
 use super::recovery::world_with;
 use super::targeted_faults::{Target, Watch};
@@ -51,6 +52,8 @@ pub struct History<'a> {
     next_isolation: Time,
     next_strike: Time,
     pub stops: u64,
+    /// Only in elastic runs.
+    pub lost: LostWorkers,
     pub what: String,
 }
 
@@ -110,6 +113,7 @@ impl<'a> History<'a> {
             next_isolation,
             next_strike,
             stops,
+            lost: LostWorkers::default(),
             what,
         }
     }
@@ -140,6 +144,9 @@ impl<'a> History<'a> {
             self.stop_a_node();
             self.isolate();
             self.strike();
+            if self.setup.is_elastic() {
+                self.lost.act(&mut self.world, &self.setup, &mut self.numbers);
+            }
         }
         self.watch.rest();
         self.agenda.clear();
@@ -384,15 +391,20 @@ impl<'a> History<'a> {
     /// Runs to the end without further faults. Nodes that have crashed since the run finished have
     /// no state: the run then continues from the checkpoint, until all nodes have theirs.
     pub fn end(&mut self) -> End {
+        let begun = self.world.now();
         for _ in 0..100_000 {
             self.restart_ended_nodes(1);
             if is_finished(&self.world) {
-                if self.is_whole() {
-                    return of_world(&mut self.world, &self.setup, &self.run.stored);
+                if let Some(end) = self.whole_end() {
+                    return end;
                 }
                 self.world.restart(MASTER);
             }
             self.world.run_for(MILLISECOND);
+            if self.setup.is_elastic() {
+                let elapsed = self.world.now().since(begun);
+                self.lost.act_at_end(&mut self.world, &self.setup, elapsed);
+            }
             for id in self.world.living() {
                 let failed = self.world.program(id).and_then(Role::failed);
                 assert!(failed.is_none(), "{}: {id}: {}", self.what, failed.unwrap());
@@ -401,6 +413,15 @@ impl<'a> History<'a> {
         let stands = |id| self.world.program(id).map(|node| (node.phase(), node.state().round));
         let all: Vec<_> = (0..self.nodes() as u32).map(NodeId).map(stands).collect();
         panic!("{}: it does not end: {all:?}", self.what);
+    }
+
+    /// State at the end, if no node has crashed since.
+    fn whole_end(&mut self) -> Option<End> {
+        let Self { world, setup, run, .. } = self;
+        if setup.is_elastic() {
+            return end_of_those_who_take_part(world, setup, run.stored.firsts());
+        }
+        self.is_whole().then(|| of_world(&mut self.world, &self.setup, &self.run.stored))
     }
 
     fn is_whole(&self) -> bool {

@@ -10,6 +10,7 @@ mod exclusion;
 mod held_rows;
 mod history;
 mod hot;
+mod lost_workers;
 mod own_aggregate;
 mod priors;
 mod pseudo_counts;

@@ -65,6 +65,8 @@ struct Sum {
     crashes: [u64; 3],
     faults: Option<u64>,
     steps: u64,
+    /// Workers that were given up, and of these, those that came back.
+    given_up: [u64; 2],
 }
 
 impl Sum {
@@ -75,6 +77,7 @@ impl Sum {
         (0..3).for_each(|role| self.crashes[role] += other.crashes[role]);
         self.faults = self.faults.into_iter().chain(other.faults).min();
         self.steps += other.steps;
+        (0..2).for_each(|at| self.given_up[at] += other.given_up[at]);
     }
 }
 
@@ -83,7 +86,7 @@ fn history(task: &Task, target: Target, seed: u64) -> Sum {
     let mut history = History::new(task, target, seed);
     history.run_with_faults(SUFFERING);
     let found = history.end();
-    let History { run, world, watch, what, stops, .. } = history;
+    let History { run, world, watch, what, stops, lost, .. } = history;
     let seen = watch.seen();
     assert!(seen.failed.is_empty(), "{what}: {:?}", seen.failed);
     check(&found, &run.expected, &what);
@@ -95,6 +98,7 @@ fn history(task: &Task, target: Target, seed: u64) -> Sum {
         crashes: seen.crashes,
         faults: Some(world.faults()),
         steps: world.steps(),
+        given_up: [lost.given_up, lost.left_behind],
     }
 }
 
@@ -205,6 +209,25 @@ fn faults_leave_no_trace_in_learnt_priors() {
     assert!(sum.attempts > 24 && sum.crashes.iter().all(|&crashes| crashes > 24), "{sum:?}");
 }
 
+#[test]
+fn faults_leave_no_trace_while_tokens_are_left_out() {
+    let task = Task::new(corpus(), &[2, 3], exclusion::from_the_second_epoch);
+    let sum = random_runs(&task, 0..24);
+    assert!(sum.attempts > 24 && sum.crashes.iter().all(|&crashes| crashes > 24), "{sum:?}");
+}
+
+/// Workers leave and come, and some are lost for ever.
+fn with_elastic_workers(corpus: Corpus) -> Task {
+    Task::new(corpus, &[3, 4], |setup| setup.min_workers(1))
+}
+
+#[test]
+fn faults_leave_no_trace_in_elastic_runs() {
+    let sum = random_runs(&with_elastic_workers(corpus()), 0..60);
+    assert!(sum.crashes.iter().all(|&crashes| crashes > 60), "{sum:?}");
+    assert!(sum.given_up.iter().all(|&workers| workers > 60), "{sum:?}");
+}
+
 /// Three or four workers, two servers, 5,000 tokens, on all cores.
 #[test]
 #[ignore = "minutes: .ci/extended runs it"]
@@ -215,24 +238,28 @@ fn ten_thousand_histories_reach_everything() {
     let document = |_| (0..50).map(|_| rng.below(300).min(rng.below(300))).collect::<Vec<_>>();
     let corpus = Corpus::from_tokens((0..100).map(document).collect::<Vec<_>>()).unwrap();
     assert_eq!(corpus.num_tokens(), 5000);
-    let task = Task::new(corpus.clone(), &[3, 4], |setup| setup);
     let begun = Instant::now();
-    let sum = random_runs(&task, 0..HISTORIES);
+    let task = Task::new(corpus.clone(), &[3, 4], |setup| setup);
+    let mut sum = random_runs(&task, 0..HISTORIES / 2);
+    reachability::nothing_came_where_nothing_can(&sum.table);
+    let elastic = with_elastic_workers(corpus.clone());
+    sum.merge(&random_runs(&elastic, HISTORIES / 2..HISTORIES));
     let seconds = begun.elapsed().as_secs_f64();
     println!("{}", sum.table);
     println!(
         "{HISTORIES} histories: {} events in {seconds:.1} s; attempts: {}; nodes asked to end: {}; crashes of \
-         masters, servers, workers: {:?}; fewest faults: {:?}",
-        sum.steps, sum.attempts, sum.stops, sum.crashes, sum.faults
+         masters, servers, workers: {:?}; fewest faults: {:?}; in elastic runs, workers given up, and come \
+         back since: {:?}",
+        sum.steps, sum.attempts, sum.stops, sum.crashes, sum.faults, sum.given_up
     );
-    reachability::nothing_came_where_nothing_can(&sum.table);
     let (cells, least) = reachability::everything_else_came(&sum.table, 10);
     println!("each of {cells} cells has seen {least} messages or more");
     const MORE: u64 = 1000;
     for (what, task) in [
         ("a word on both servers", with_a_hot_word()),
         ("rows that stay at workers", with_rows_that_stay(corpus.clone())),
-        ("priors that are learnt", Task::new(corpus, &[2, 3], priors::learnt)),
+        ("priors that are learnt", Task::new(corpus.clone(), &[2, 3], priors::learnt)),
+        ("tokens left out", Task::new(corpus, &[2, 3], exclusion::from_the_second_epoch)),
     ] {
         let begun = Instant::now();
         let sum = random_runs(&task, 0..MORE);

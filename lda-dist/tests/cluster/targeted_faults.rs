@@ -229,6 +229,8 @@ impl Observer<Node> for Watch {
         seen.crashes[who as usize] += 1;
         seen.attempts = seen.attempts.max(program.state().round.attempt);
         seen.crashed.insert(incarnation, program.phase());
-        seen.failed.extend(program.failed().map(ToString::to_string));
+        // The run has gone on without it.
+        let failed = program.failed().filter(|failed| **failed != Failed::LeftBehind);
+        seen.failed.extend(failed.map(ToString::to_string));
     }
 }

@@ -17,6 +17,7 @@
 //! [arm.symmetric]
 //! routing = "pull"
 //! prefetch = 0
+//! threads = 1            # of each node; an arm may also set its workers and servers
 //! [arm.asymmetric]
 //! routing = "cheapest"
 //! staleness = 1
@@ -47,6 +48,9 @@ pub struct LinksRun {
     pub of: Of,
     /// Machine and build.
     pub machine: Machine,
+    /// CPU time of the measured epochs; `None` if the system does not tell, and in old runs.
+    #[serde(default)]
+    pub cpu: Option<CpuSeconds>,
     /// Log of the master, one entry per epoch.
     pub epochs: Vec<EpochLine>,
 }
@@ -65,6 +69,9 @@ pub struct Of {
     pub servers: u32,
     /// Number of shards.
     pub shards: u16,
+    /// Threads of each node; by default as many as there are processors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub threads: Option<u32>,
     /// Rate of a server's link in Mbit/s, each way; 0 is unlimited.
     pub rate: u32,
     /// Name of the arm.
@@ -79,6 +86,17 @@ pub struct Of {
     pub seed: u64,
     /// Number of the repeat, from 0.
     pub repeat: u32,
+}
+
+/// CPU seconds of nodes over the measured epochs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CpuSeconds {
+    /// Of the master.
+    pub master: f64,
+    /// Of all servers.
+    pub servers: f64,
+    /// Of all workers.
+    pub workers: f64,
 }
 
 /// A line of the cluster's log.
@@ -115,7 +133,19 @@ pub struct Waited {
     pub rounds: f64,
 }
 
+impl CpuSeconds {
+    /// Sum over all nodes.
+    pub fn all(&self) -> f64 {
+        self.master + self.servers + self.workers
+    }
+}
+
 impl Of {
+    /// Number of epochs, from the first, that are not measured.
+    fn unmeasured(&self) -> usize {
+        self.epochs as usize / 2
+    }
+
     fn name(&self) -> String {
         let Self { corpus, topics, rate, arm, repeat, .. } = self;
         format!("{corpus}-{topics}-{rate}-{arm}-{repeat}")

@@ -38,7 +38,8 @@ pub struct LinksPlan {
     pub repeats: u32,
     /// Name of the arm that others are compared with.
     pub beside: String,
-    /// Additions to `[training]`, by name of the arm.
+    /// Additions to `[training]`, by name of the arm, with its `workers` and `servers` if they are others, and
+    /// the `threads` of each node.
     pub arm: BTreeMap<String, toml::Table>,
 }
 
@@ -63,7 +64,15 @@ impl Default for LinksPlan {
 }
 
 /// Keys of `[training]` that the plan itself sets.
-const OWN: [&str; 7] = ["topics", "workers", "servers", "epochs", "seed", "log", "evaluate-every"];
+const OWN: [&str; 5] = ["topics", "epochs", "seed", "log", "evaluate-every"];
+
+/// Keys of an arm that are numbers of nodes and threads.
+const NODES: [&str; 3] = ["workers", "servers", "threads"];
+
+/// A number of nodes or threads of an arm, if it is set and valid.
+fn number(arm: &toml::Table, key: &str) -> Option<u32> {
+    arm.get(key)?.as_integer()?.try_into().ok().filter(|&number: &u32| number > 0)
+}
 
 impl LinksPlan {
     /// Reads a plan.
@@ -94,6 +103,11 @@ impl LinksPlan {
         if let Some(key) = all.into_iter().find(|key| OWN.contains(&key.as_str())) {
             return refuse("arm", key.clone(), "it is the same for all arms: set it for the plan");
         }
+        for (arm, key) in self.arm.values().flat_map(|arm| NODES.map(|key| (arm, key))) {
+            if let Some(value) = arm.get(key).filter(|_| number(arm, key).is_none()) {
+                return refuse(key, value.to_string(), "give a number of 1 at least");
+            }
+        }
         if self.rates.is_empty() {
             return refuse("rates", "[]".to_owned(), "give some, in Mbit/s, or [0]");
         }
@@ -107,8 +121,8 @@ impl LinksPlan {
             return refuse(key, "too few".to_owned(), "give 1 at least, and 2 epochs");
         }
         // All nodes have addresses in one /24 network.
-        if self.workers.saturating_add(self.servers) > 200 {
-            return refuse("workers", self.workers.to_string(), "give 200 nodes at most");
+        if let Some(of) = self.runs().iter().find(|of| of.workers.saturating_add(of.servers) > 200) {
+            return refuse("workers", of.workers.to_string(), "give 200 nodes at most");
         }
         corpus.check()
     }
@@ -119,15 +133,16 @@ impl LinksPlan {
         let mut runs = Vec::new();
         for repeat in 0..self.repeats {
             for &rate in &self.rates {
-                runs.extend(self.arm.iter().map(|(arm, training)| Of {
+                runs.extend(self.arm.iter().map(|(arm, keys)| Of {
                     corpus: corpus.clone(),
                     topics: self.topics,
-                    workers: self.workers,
-                    servers: self.servers,
+                    workers: number(keys, "workers").unwrap_or(self.workers),
+                    servers: number(keys, "servers").unwrap_or(self.servers),
                     shards: self.shards.unwrap_or(u16::try_from(self.workers).unwrap_or(u16::MAX)),
+                    threads: number(keys, "threads"),
                     rate,
                     arm: arm.clone(),
-                    training: training.clone(),
+                    training: training(keys),
                     epochs: self.epochs,
                     evaluate_every: self.evaluate_every.unwrap_or(self.epochs),
                     seed: self.seed,
@@ -137,6 +152,12 @@ impl LinksPlan {
         }
         runs
     }
+}
+
+/// The keys of an arm that belong to `[training]`.
+fn training(arm: &toml::Table) -> toml::Table {
+    let keys = arm.iter().filter(|(key, _)| !NODES.contains(&key.as_str()));
+    keys.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
 #[cfg(test)]
@@ -160,6 +181,14 @@ mod tests {
         assert!(refused(LinksPlan { epochs: 1, ..plan.clone() }).starts_with("epochs is"));
         assert!(refused(LinksPlan { workers: 300, ..plan.clone() }).contains("200 nodes"));
         assert!(refused(LinksPlan { rates: Vec::new(), ..plan }).contains("Mbit/s"));
+        let nodes = of(&format!("{text}\nworkers = 2\nthreads = 3\npasses = 2")).unwrap();
+        nodes.check().unwrap();
+        let runs = nodes.runs();
+        let of_arm = |at: usize| (runs[at].workers, runs[at].servers, runs[at].threads);
+        assert_eq!([of_arm(0), of_arm(1)], [(4, 2, None), (2, 2, Some(3))]);
+        assert_eq!(runs[1].training.keys().collect::<Vec<_>>(), ["passes"]);
+        let none = of(&format!("{text}\nthreads = 0")).unwrap();
+        assert_eq!(refused(none), "threads is 0: give a number of 1 at least");
         let own = of(&format!("{text}\nseed = 3")).unwrap();
         assert_eq!(refused(own), "arm is seed: it is the same for all arms: set it for the plan");
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::super::files::write_report;
 use super::super::plot::{Chart, Curve, PALETTE, Scale, Scene};
 use super::super::{LabError, median};
-use super::{EpochLine, LinksPlan, LinksRun};
+use super::{CpuSeconds, EpochLine, LinksPlan, LinksRun};
 
 pub(super) fn write(
     plan: &LinksPlan,
@@ -60,19 +60,29 @@ struct Typical {
     /// Total waiting time per worker.
     waited: f64,
     log_joint: f64,
+    /// CPU seconds per epoch of all nodes, and the share of servers; not a number if they are not known.
+    cpu: f64,
+    cpu_of_servers: f64,
+    /// Tokens per CPU second.
+    tokens: f64,
 }
 
 fn typical(runs: &[LinksRun], arm: &str, rate: u32) -> Option<Typical> {
     let here = || runs.iter().filter(move |run| run.of.arm == arm && run.of.rate == rate);
     let middle = |of: &dyn Fn(&LinksRun, &EpochLine) -> f64| {
         let each = here().filter_map(|run| {
-            let measured = &run.epochs[run.epochs.len() / 2..];
+            let measured = &run.epochs[run.of.unmeasured()..];
             median(measured.iter().map(|line| of(run, line)))
         });
         median(each)
     };
     let share = |of: fn(&EpochLine) -> f64| {
         middle(&move |run, line| of(line) / (line.seconds * f64::from(run.of.workers)))
+    };
+    let measured = |run: &LinksRun| (run.epochs.len() - run.of.unmeasured()) as f64;
+    let cpu = |of: &dyn Fn(&LinksRun, &CpuSeconds) -> f64| {
+        let each = here().filter_map(|run| Some(of(run, run.cpu.as_ref()?)));
+        median(each).unwrap_or(f64::NAN)
     };
     let joints = here().filter_map(|run| {
         let last = run.epochs.last()?;
@@ -88,6 +98,9 @@ fn typical(runs: &[LinksRun], arm: &str, rate: u32) -> Option<Typical> {
             both / f64::from(run.of.workers)
         })?,
         log_joint: median(joints).unwrap_or(f64::NAN),
+        cpu: cpu(&|run, cpu| cpu.all() / measured(run)),
+        cpu_of_servers: cpu(&|_, cpu| cpu.servers / cpu.all()),
+        tokens: cpu(&|run, cpu| run.epochs[0].tokens as f64 * measured(run) / cpu.all()),
     })
 }
 
@@ -99,7 +112,7 @@ fn markdown(plan: &LinksPlan, runs: &[LinksRun]) -> String {
     let Some(first) = runs.first() else { return String::new() };
     let of = &first.of;
     let mut out = format!(
-        "# {}\n\n{}, K = {}, α = 50/K, β = 0.01, seed {}, {} workers, {} servers and a master, each a process in \
+        "# {}\n\n{}, K = {}, default priors, seed {}, {} workers, {} servers and a master, each a process in \
          its own network namespace; {} shards of the documents. The links of servers are limited in rate, each way. Medians \
          of the last {} of {} epochs, and of {} runs. \"Faster\" is relative to {}; \"hidden\" is the reduction of a \
          worker's waiting time relative to that arm at the same rate.\n\n",
@@ -107,8 +120,8 @@ fn markdown(plan: &LinksPlan, runs: &[LinksRun]) -> String {
         of.corpus,
         of.topics,
         of.seed,
-        of.workers,
-        of.servers,
+        plan.workers,
+        plan.servers,
         of.shards,
         plan.epochs - plan.epochs / 2,
         plan.epochs,
@@ -123,7 +136,8 @@ fn markdown(plan: &LinksPlan, runs: &[LinksRun]) -> String {
     }
     out.push_str(
         "\n| links | arm | s per epoch | faster | MB per epoch | waited for servers | for rounds | s waited by a worker | hidden | \
-         log joint per token |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+         log joint per token | CPU s per epoch | of servers | M tokens per CPU s |\n\
+         |---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
     );
     for &rate in &plan.rates {
         let beside = typical(runs, &plan.beside, rate);
@@ -132,7 +146,7 @@ fn markdown(plan: &LinksPlan, runs: &[LinksRun]) -> String {
             let other = beside.filter(|_| *arm != plan.beside);
             let _ = writeln!(
                 out,
-                "| {} | {arm} | {:.3} | {} | {:.1} | {:.0} % | {:.0} % | {:.3} | {} | {:.4} |",
+                "| {} | {arm} | {:.3} | {} | {:.1} | {:.0} % | {:.0} % | {:.3} | {} | {:.4} | {:.2} | {:.0} % | {:.2} |",
                 rate_name(rate),
                 here.seconds,
                 other.map_or(String::new(), |other| format!("{:.2}", other.seconds / here.seconds)),
@@ -144,6 +158,9 @@ fn markdown(plan: &LinksPlan, runs: &[LinksRun]) -> String {
                     format!("{:.0} %", 100.0 * (1.0 - here.waited / other.waited))
                 }),
                 here.log_joint,
+                here.cpu,
+                100.0 * here.cpu_of_servers,
+                here.tokens * 1e-6,
             );
         }
     }
@@ -252,13 +269,15 @@ mod tests {
                 waited_seconds: Waited { servers: slow * factor * factor, rounds: 0.0 },
                 log_joint: (epoch == 4).then_some(-850.0),
             };
-            LinksRun { machine: Machine::detect(), epochs: (1..=4).map(line).collect(), of }
+            let cpu = CpuSeconds { master: 0.0, servers: slow, workers: 3.0 * slow };
+            let epochs = (1..=4).map(line).collect();
+            LinksRun { machine: Machine::detect(), cpu: Some(cpu), epochs, of }
         };
         let runs: Vec<LinksRun> = plan.runs().into_iter().map(run).collect();
         let table = markdown(&plan, &runs);
         for row in [
-            "| 10 Mbit/s | other | 2.000 | 2.00 | 3.0 | 25 % | 0 % | 0.500 | 75 % | -8.5000 |",
-            "| 100 Mbit/s | symmetric | 2.000 |  | 3.0 | 50 % | 0 % | 1.000 |  | -8.5000 |",
+            "| 10 Mbit/s | other | 2.000 | 2.00 | 3.0 | 25 % | 0 % | 0.500 | 75 % | -8.5000 | 8.00 | 25 % | 0.00 |",
+            "| 100 Mbit/s | symmetric | 2.000 |  | 3.0 | 50 % | 0 % | 1.000 |  | -8.5000 | 4.00 | 25 % | 0.00 |",
         ] {
             assert!(table.contains(row), "{table}");
         }

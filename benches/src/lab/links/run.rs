@@ -8,26 +8,47 @@ use std::time::{Duration, Instant};
 
 use super::super::cut::cut;
 use super::super::files::create_directory;
-use super::super::process::{end_group, last_line, lead_group};
+use super::super::process::{cpu_seconds_of, end_group, last_line, lead_group};
 use super::super::{LabError, Machine};
 use super::network::Network;
-use super::{EpochLine, LinksRun, Of};
+use super::{CpuSeconds, EpochLine, LinksRun, Of};
 
 /// Interval between two polls of the nodes.
-const LOOK: Duration = Duration::from_millis(50);
+const LOOK: Duration = Duration::from_millis(10);
 /// Timeout of an epoch.
 const LONGEST_EPOCH: Duration = Duration::from_secs(1800);
 const PORT: u16 = 7000;
 
-/// Child processes, ended on drop.
-struct Nodes(Vec<Child>);
+/// Child processes, ended on drop: the master, the servers and the workers.
+struct Nodes {
+    processes: Vec<Child>,
+    servers: usize,
+    /// CPU seconds of each process when it was last looked at.
+    cpu: Vec<f64>,
+}
 
 impl Drop for Nodes {
     fn drop(&mut self) {
-        for node in &mut self.0 {
+        for node in &mut self.processes {
             end_group(node);
             let _ = node.wait();
         }
+    }
+}
+
+impl Nodes {
+    /// Looks at the CPU time of all processes.
+    fn look(&mut self) {
+        for (process, cpu) in self.processes.iter().zip(&mut self.cpu) {
+            *cpu = cpu_seconds_of(process.id()).unwrap_or(*cpu);
+        }
+    }
+
+    /// CPU seconds of each role.
+    fn cpu_seconds(&self) -> CpuSeconds {
+        let sum = |nodes: &[f64]| nodes.iter().sum();
+        let (servers, workers) = self.cpu[1..].split_at(self.servers);
+        CpuSeconds { master: self.cpu[0], servers: sum(servers), workers: sum(workers) }
     }
 }
 
@@ -59,7 +80,8 @@ pub(super) fn run(
     let roles = std::iter::once(("master", 0))
         .chain((0..of.servers).map(|index| ("server", index)))
         .chain((0..of.workers).map(|index| ("worker", index)));
-    let mut nodes = Nodes(Vec::new());
+    let (processes, cpu) = (Vec::new(), Vec::new());
+    let mut nodes = Nodes { processes, servers: of.servers as usize, cpu };
     for (node, (role, index)) in (0..).zip(roles) {
         let said = scratch.join(format!("{role}-{index}.log"));
         let to = File::create(&said).map_err(|source| LabError::Write { path: said, source })?;
@@ -74,17 +96,21 @@ pub(super) fn run(
             &index.to_string(),
         ]);
         command.arg("--config").arg(&configuration);
+        if let Some(threads) = of.threads {
+            command.args(["--threads", &threads.to_string()]);
+        }
         // A node ends when its input closes, also if the lab is killed.
         command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(to);
         let started = lead_group(&mut command).spawn();
-        nodes.0.push(started.map_err(|error| failed(of, &error.to_string()))?);
+        nodes.processes.push(started.map_err(|error| failed(of, &error.to_string()))?);
+        nodes.cpu.push(0.0);
     }
-    watch(of, &mut nodes, &log, &scratch, tell)?;
+    let cpu = watch(of, &mut nodes, &log, &scratch, tell)?;
     let epochs = lines(&log)?;
     if epochs.len() != of.epochs as usize {
         return Err(failed(of, &format!("{} epochs were logged of {}", epochs.len(), of.epochs)));
     }
-    Ok(LinksRun { of: of.clone(), machine: Machine::detect(), epochs })
+    Ok(LinksRun { of: of.clone(), machine: Machine::detect(), cpu, epochs })
 }
 
 fn failed(of: &Of, why: &str) -> LabError {
@@ -123,17 +149,22 @@ fn configure(of: &Of, network: &Network, documents: &Path, log: &Path) -> String
     text
 }
 
-/// Waits until all nodes have ended.
+/// Waits until all nodes have ended. Returns the CPU time of the measured epochs.
 fn watch(
     of: &Of,
     nodes: &mut Nodes,
     log: &Path,
     scratch: &Path,
     tell: &dyn Fn(&str),
-) -> Result<(), LabError> {
+) -> Result<Option<CpuSeconds>, LabError> {
     let (mut told, mut since) = (0, Instant::now());
+    let mut before = None;
     loop {
         let epochs = lines(log)?;
+        nodes.look();
+        if before.is_none() && epochs.len() >= of.unmeasured() {
+            before = Some(nodes.cpu_seconds());
+        }
         for line in &epochs[told..] {
             let of_workers = line.seconds * f64::from(of.workers);
             tell(&format!(
@@ -149,7 +180,7 @@ fn watch(
             (told, since) = (line.epoch as usize, Instant::now());
         }
         let mut left = 0;
-        for (at, node) in nodes.0.iter_mut().enumerate() {
+        for (at, node) in nodes.processes.iter_mut().enumerate() {
             let ended = node.try_wait().map_err(|error| failed(of, &error.to_string()))?;
             match ended {
                 None => left += 1,
@@ -167,7 +198,13 @@ fn watch(
             }
         }
         if left == 0 {
-            return Ok(());
+            let all = nodes.cpu_seconds();
+            let measured = before.map(|before| CpuSeconds {
+                master: all.master - before.master,
+                servers: all.servers - before.servers,
+                workers: all.workers - before.workers,
+            });
+            return Ok(measured.filter(|_| all.all() > 0.0));
         }
         if since.elapsed() > LONGEST_EPOCH {
             return Err(failed(of, "no epoch came to its end for half an hour"));

@@ -1,0 +1,152 @@
+//! Workers of an elastic history that are cut off for ever, or for so long that the run goes on without them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use lda_dist::cluster::{Loss, LostPeer, Phase};
+use lda_transport::sim::{SplitMix64, World};
+use lda_transport::{NodeId, Time};
+
+use super::{End, Failed, MASTER, Node, Role, Setup};
+
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+/// A worker that no other node reaches.
+#[derive(Clone, Copy, Debug)]
+struct Lost {
+    /// From then on the master may give it up.
+    given_up_at: Time,
+    /// Time at which it is within reach again; `None` for never.
+    back_at: Option<Time>,
+}
+
+/// The lost workers of a history.
+#[derive(Debug, Default)]
+pub struct LostWorkers {
+    lost: BTreeMap<NodeId, Lost>,
+    next: Time,
+    /// Workers that the master gave up.
+    pub given_up: u64,
+    /// Workers that came back after the run had gone on without them.
+    pub left_behind: u64,
+}
+
+impl LostWorkers {
+    /// Loses a worker now and then, gives lost ones up, and lets some of them come back.
+    pub fn act(&mut self, world: &mut World<Node>, setup: &Setup, numbers: &mut SplitMix64) {
+        let now = world.now();
+        let any = setup.worker(numbers.below(setup.workers.into()) as u32);
+        if now >= self.next && !self.lost.contains_key(&any) && self.others(world, setup, any) > 0 {
+            let given_up_at = now + numbers.up_to(4 * MILLISECOND);
+            let is_back = numbers.below(3) > 0;
+            let back_at = is_back.then(|| now + numbers.up_to(50 * MILLISECOND));
+            self.lost.insert(any, Lost { given_up_at, back_at });
+            self.next = now + numbers.up_to(100 * MILLISECOND);
+        }
+        let back = self.lost.iter().filter(|(_, it)| it.back_at.is_some_and(|at| now >= at));
+        for id in back.map(|(&id, _)| id).collect::<Vec<_>>() {
+            self.lost.remove(&id);
+            peers(world, id).into_iter().for_each(|peer| world.mend(id, peer));
+        }
+        self.isolate(world);
+        let due = self.lost.iter().filter(|(_, it)| now >= it.given_up_at);
+        for id in due.map(|(&id, _)| id).collect::<Vec<_>>() {
+            if self.others(world, setup, id) > 0 {
+                self.give_up(world, id);
+            }
+        }
+        self.restart_left_behind(world, setup);
+    }
+
+    /// The same after the last fault: workers that never come back are given up as soon as others are ready.
+    pub fn act_at_end(&mut self, world: &mut World<Node>, setup: &Setup, elapsed: Duration) {
+        self.lost.retain(|_, it| it.back_at.is_none());
+        self.isolate(world);
+        if elapsed > 50 * MILLISECOND {
+            let lost: Vec<NodeId> = self.lost.keys().copied().collect();
+            lost.into_iter().for_each(|id| self.give_up(world, id));
+        }
+        self.restart_left_behind(world, setup);
+    }
+
+    /// Other cuts may have ended.
+    fn isolate(&self, world: &mut World<Node>) {
+        for &id in self.lost.keys() {
+            peers(world, id).into_iter().for_each(|peer| world.cut(id, peer));
+        }
+    }
+
+    /// Number of workers that sample and are not lost, but this one.
+    fn others(&self, world: &World<Node>, setup: &Setup, than: NodeId) -> usize {
+        let workers = (0..setup.workers).map(|worker| setup.worker(worker));
+        let others = workers.filter(|id| *id != than && !self.lost.contains_key(id));
+        let samples =
+            |id: &NodeId| world.program(*id).is_some_and(|it| it.phase() == Phase::Sampling);
+        others.filter(samples).count()
+    }
+
+    /// The master gives a worker up, if it needs it.
+    fn give_up(&mut self, world: &mut World<Node>, id: NodeId) {
+        let lost = LostPeer::new(id, Loss::Closed, Duration::ZERO, Duration::ZERO);
+        let is_given_up = world.with(MASTER, |master, cx| {
+            let is_needed = master.needs(id);
+            if is_needed {
+                master.give_up(lost, cx);
+            }
+            is_needed
+        });
+        self.given_up += u64::from(is_given_up == Some(true));
+    }
+
+    /// A worker that comes back learns that the run has gone on, and is started again.
+    fn restart_left_behind(&mut self, world: &mut World<Node>, setup: &Setup) {
+        for id in (0..setup.workers).map(|worker| setup.worker(worker)) {
+            let failed = world.program(id).and_then(Role::failed);
+            if failed == Some(&Failed::LeftBehind) {
+                self.left_behind += 1;
+                world.restart(id);
+            }
+        }
+    }
+}
+
+fn peers(world: &World<Node>, of: NodeId) -> Vec<NodeId> {
+    world.living().chain(world.crashed()).filter(|&id| id != of).collect()
+}
+
+/// State at the end of an elastic run, from the nodes that take part; `None` if some have crashed since.
+pub fn end_of_those_who_take_part(
+    world: &mut World<Node>,
+    setup: &Setup,
+    firsts: &[usize],
+) -> Option<End> {
+    let attempt = world.program(MASTER)?.state().round.attempt;
+    let mut shards = Vec::new();
+    let mut taking_part = vec![MASTER];
+    for id in (1..1 + setup.options.servers + setup.workers).map(NodeId) {
+        let node = world.program(id);
+        let is_of_attempt = node.is_some_and(|node| node.state().round.attempt == attempt);
+        match node {
+            Some(Role::Server(server)) => {
+                server.rows().filter(|_| server.is_finished())?;
+                taking_part.push(id);
+            }
+            Some(Role::Worker(worker))
+                if worker.is_finished() && worker.stopped().is_none() && is_of_attempt =>
+            {
+                shards.extend(worker.shards().iter().map(|shard| shard.number()));
+                taking_part.push(id);
+            }
+            _ => {}
+        }
+    }
+    shards.sort_unstable();
+    if !shards.into_iter().eq(0..setup.options.shards) {
+        return None;
+    }
+    let mut end = End::default();
+    for id in taking_part {
+        world.with(id, |node, _| end.collect_model(node, firsts))?;
+    }
+    Some(end)
+}
