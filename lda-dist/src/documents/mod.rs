@@ -1,6 +1,7 @@
 //! Sources of a job's documents, read one shard at a time: from [memory](InMemory) or from a
 //! [storage](StoredDocuments).
 
+mod manifest;
 mod statistics;
 mod stored;
 

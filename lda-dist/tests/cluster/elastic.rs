@@ -158,6 +158,32 @@ fn a_run_that_is_scaled_has_the_bits_of_one_that_is_not() {
     }
 }
 
+/// Otherwise a worker that was out of reach meanwhile could take rounds of the new master for its own, and
+/// servers could add its changes twice.
+#[test]
+fn attempts_of_different_masters_have_different_numbers() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 7).unwrap();
+    let setup = elastic(&corpus, 30);
+    let storage = Arc::new(Memory::default());
+    let mut run = Run::new(&setup, &stored, &storage, Network::default(), &[0, 1, 2, 3], 3);
+    run.until(|run| run.reports.len() >= 2);
+    for start in 1..4 {
+        let last = run.reports.last().map_or(0, |report| report.attempt);
+        let nodes: Vec<NodeId> = run.world.living().collect();
+        nodes.into_iter().for_each(|id| run.world.restart(id));
+        run.until(|run| run.reports.last().is_some_and(|report| report.attempt != last));
+        assert_eq!(run.reports.last().map(|report| report.attempt), Some(1 + start));
+    }
+    run.finish(&corpus, &stored, "several masters");
+    // What cannot be read may be a larger number.
+    storage.write("attempt", b"4x").unwrap();
+    let mut run = Run::new(&setup, &stored, &storage, Network::default(), &[0, 1, 2, 3], 4);
+    run.world.run_for(Duration::from_millis(1));
+    let failed = run.world.program(MASTER).and_then(Role::failed).unwrap().to_string();
+    assert!(failed.contains("snapshot attempt: it is not a number"), "{failed}");
+}
+
 /// Returns whether all epochs are done. A node that is restarted then has no state.
 fn is_ending(world: &World<Node>) -> bool {
     let phase = world.program(MASTER).map(Role::phase);

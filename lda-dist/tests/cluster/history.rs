@@ -391,7 +391,6 @@ impl<'a> History<'a> {
     /// Runs to the end without further faults. Nodes that have crashed since the run finished have
     /// no state: the run then continues from the checkpoint, until all nodes have theirs.
     pub fn end(&mut self) -> End {
-        let begun = self.world.now();
         for _ in 0..100_000 {
             self.restart_ended_nodes(1);
             if is_finished(&self.world) {
@@ -402,8 +401,7 @@ impl<'a> History<'a> {
             }
             self.world.run_for(MILLISECOND);
             if self.setup.is_elastic() {
-                let elapsed = self.world.now().since(begun);
-                self.lost.act_at_end(&mut self.world, &self.setup, elapsed);
+                self.lost.act_at_end(&mut self.world, &self.setup);
             }
             for id in self.world.living() {
                 let failed = self.world.program(id).and_then(Role::failed);
@@ -412,7 +410,7 @@ impl<'a> History<'a> {
         }
         let stands = |id| self.world.program(id).map(|node| (node.phase(), node.state().round));
         let all: Vec<_> = (0..self.nodes() as u32).map(NodeId).map(stands).collect();
-        panic!("{}: it does not end: {all:?}", self.what);
+        panic!("{}: it does not end: {all:?}, {:?}", self.what, self.lost);
     }
 
     /// State at the end, if no node has crashed since.

@@ -10,6 +10,8 @@ use lda_transport::{NodeId, Time};
 use super::{End, Failed, MASTER, Node, Role, Setup};
 
 const MILLISECOND: Duration = Duration::from_millis(1);
+/// Time in which nodes notice that frames were lost, and greet each other again.
+const SETTLED: Duration = Duration::from_secs(10);
 
 /// A worker that no other node reaches.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +27,8 @@ struct Lost {
 pub struct LostWorkers {
     lost: BTreeMap<NodeId, Lost>,
     next: Time,
+    /// Time after the last fault from which the next worker may be given up.
+    given_up_next: Option<Time>,
     /// Workers that the master gave up.
     pub given_up: u64,
     /// Workers that came back after the run had gone on without them.
@@ -36,7 +40,8 @@ impl LostWorkers {
     pub fn act(&mut self, world: &mut World<Node>, setup: &Setup, numbers: &mut SplitMix64) {
         let now = world.now();
         let any = setup.worker(numbers.below(setup.workers.into()) as u32);
-        if now >= self.next && !self.lost.contains_key(&any) && self.others(world, setup, any) > 0 {
+        let is_due = now >= self.next && !self.lost.contains_key(&any);
+        if is_due && self.has_others(world, setup, any) {
             let given_up_at = now + numbers.up_to(4 * MILLISECOND);
             let is_back = numbers.below(3) > 0;
             let back_at = is_back.then(|| now + numbers.up_to(50 * MILLISECOND));
@@ -51,20 +56,25 @@ impl LostWorkers {
         self.isolate(world);
         let due = self.lost.iter().filter(|(_, it)| now >= it.given_up_at);
         for id in due.map(|(&id, _)| id).collect::<Vec<_>>() {
-            if self.others(world, setup, id) > 0 {
+            let is_ending = world.program(MASTER).map(Role::phase) == Some(Phase::Finishing);
+            if is_ending || self.has_others(world, setup, id) {
                 self.give_up(world, id);
             }
         }
         self.restart_left_behind(world, setup);
     }
 
-    /// The same after the last fault: workers that never come back are given up as soon as others are ready.
-    pub fn act_at_end(&mut self, world: &mut World<Node>, setup: &Setup, elapsed: Duration) {
+    /// The same after the last fault. Workers that never come back are given up one after the other, when those
+    /// that had left have had the time to come back.
+    pub fn act_at_end(&mut self, world: &mut World<Node>, setup: &Setup) {
+        let now = world.now();
         self.lost.retain(|_, it| it.back_at.is_none());
         self.isolate(world);
-        if elapsed > 50 * MILLISECOND {
-            let lost: Vec<NodeId> = self.lost.keys().copied().collect();
-            lost.into_iter().for_each(|id| self.give_up(world, id));
+        self.given_up_next.get_or_insert(now + SETTLED);
+        if self.given_up_next.is_some_and(|next| now >= next) {
+            let needed = self.lost.keys().find(|&&id| is_needed(world, id)).copied();
+            needed.into_iter().for_each(|id| self.give_up(world, id));
+            self.given_up_next = Some(now + SETTLED);
         }
         self.restart_left_behind(world, setup);
     }
@@ -76,26 +86,20 @@ impl LostWorkers {
         }
     }
 
-    /// Number of workers that sample and are not lost, but this one.
-    fn others(&self, world: &World<Node>, setup: &Setup, than: NodeId) -> usize {
+    /// Returns whether the master counts on another worker that is not lost.
+    fn has_others(&self, world: &World<Node>, setup: &Setup, than: NodeId) -> bool {
         let workers = (0..setup.workers).map(|worker| setup.worker(worker));
         let others = workers.filter(|id| *id != than && !self.lost.contains_key(id));
-        let samples =
-            |id: &NodeId| world.program(*id).is_some_and(|it| it.phase() == Phase::Sampling);
-        others.filter(samples).count()
+        others.filter(|&id| is_needed(world, id)).count() > 0
     }
 
     /// The master gives a worker up, if it needs it.
     fn give_up(&mut self, world: &mut World<Node>, id: NodeId) {
         let lost = LostPeer::new(id, Loss::Closed, Duration::ZERO, Duration::ZERO);
-        let is_given_up = world.with(MASTER, |master, cx| {
-            let is_needed = master.needs(id);
-            if is_needed {
-                master.give_up(lost, cx);
-            }
-            is_needed
-        });
-        self.given_up += u64::from(is_given_up == Some(true));
+        if is_needed(world, id) {
+            world.with(MASTER, |master, cx| master.give_up(lost, cx));
+            self.given_up += 1;
+        }
     }
 
     /// A worker that comes back learns that the run has gone on, and is started again.
@@ -108,6 +112,11 @@ impl LostWorkers {
             }
         }
     }
+}
+
+/// Returns whether the run cannot go on without a node, as the master sees it now.
+fn is_needed(world: &World<Node>, id: NodeId) -> bool {
+    world.program(MASTER).is_some_and(|master| master.needs(id))
 }
 
 fn peers(world: &World<Node>, of: NodeId) -> Vec<NodeId> {

@@ -121,7 +121,8 @@ impl LinksPlan {
             return refuse(key, "too few".to_owned(), "give 1 at least, and 2 epochs");
         }
         // All nodes have addresses in one /24 network.
-        if let Some(of) = self.runs().iter().find(|of| of.workers.saturating_add(of.servers) > 200) {
+        if let Some(of) = self.runs().iter().find(|of| of.workers.saturating_add(of.servers) > 200)
+        {
             return refuse("workers", of.workers.to_string(), "give 200 nodes at most");
         }
         corpus.check()

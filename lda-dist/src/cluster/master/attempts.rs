@@ -30,8 +30,7 @@ impl Master {
         if let Some(epoch) = in_memory.last().filter(|&last| last > self.setup.epochs) {
             return Err(unexpected(peer, format!("that it has topics of epoch {epoch}")));
         }
-        self.attempt = self.attempt.max(attempt);
-        self.roster.add_node(peer, in_memory);
+        self.roster.add_node(peer, attempt, in_memory);
         self.workers.note_ready(peer);
         if self.is_ending() {
             let finish = self.encode(&self.finish_message(self.stopped.is_some()));
@@ -186,7 +185,10 @@ impl Master {
             return Err(Failed::Attempts { attempts: self.fruitless });
         }
         self.fruitless += 1;
-        self.attempt = self.attempt.saturating_add(1);
+        self.attempt = self.attempt.max(self.roster.last_attempt()).saturating_add(1);
+        if self.setup.is_elastic() {
+            self.checkpoint.record_attempt(self.attempt)?;
+        }
         if self.placement.is_none() {
             let Setup { spec, options, .. } = &self.setup;
             let (words, lengths) = (self.roster.words(), self.roster.lengths());

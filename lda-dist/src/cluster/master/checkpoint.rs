@@ -14,6 +14,9 @@ use crate::saved_options::{self, OPTIONS};
 use crate::snapshot::{LATEST, Latest, decode_latest, encode_latest};
 use crate::storage::Storage;
 
+/// Name of the object with the number of the last attempt.
+const ATTEMPT: &str = "attempt";
+
 /// Record of the last epochs that all workers have written.
 #[derive(Debug)]
 pub(super) struct Checkpoint {
@@ -72,6 +75,25 @@ impl Checkpoint {
             self.trouble = Some(CheckpointError::NotWritten { why: error.to_string() });
         }
         Ok(())
+    }
+
+    /// The last attempt that an earlier master of an elastic run has started; 0 if none.
+    pub fn last_attempt(&self) -> Result<u32, Failed> {
+        let Some(writer) = &self.writer else { return Ok(0) };
+        let Some(text) = read(writer.storage(), ATTEMPT)? else { return Ok(0) };
+        let number = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok());
+        number.ok_or_else(|| Failed::Snapshot {
+            name: ATTEMPT.to_owned(),
+            why: "it is not a number: end all nodes of this run, then remove it".to_owned(),
+        })
+    }
+
+    /// Records that an attempt of an elastic run starts, before any node learns of it. So no attempt of a later
+    /// master has its number: a worker that was out of reach could take it for its own.
+    pub fn record_attempt(&self, attempt: u32) -> Result<(), Failed> {
+        let Some(writer) = &self.writer else { return Ok(()) };
+        let written = writer.storage().write(ATTEMPT, format!("{attempt}\n").as_bytes());
+        written.map_err(|error| failed(ATTEMPT, &error))
     }
 
     /// Forgets what workers have written in the previous attempt.

@@ -275,6 +275,9 @@ impl Master {
         if self.setup.is_elastic() && !self.checkpoint.has_storage() {
             return Err(ConfigError::ElasticWithoutStorage.into());
         }
+        if self.setup.is_elastic() {
+            self.attempt = self.checkpoint.last_attempt()?;
+        }
         self.checkpoint.load()
     }
 

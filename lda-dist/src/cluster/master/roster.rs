@@ -15,6 +15,9 @@ pub(super) struct Roster {
     pub ready: BTreeSet<NodeId>,
     /// Nodes that have to stop; the master is among them if the whole run has to.
     pub stopping: BTreeSet<NodeId>,
+    /// The last attempt of any node that was ready. It may be one of a master before, and a node may come while
+    /// an attempt without it is on.
+    last_attempt: u32,
     /// Epochs whose topics each worker has in memory, as far as the master knows.
     in_memory: BTreeMap<NodeId, EpochRange>,
     words: WordStats,
@@ -30,6 +33,7 @@ impl Roster {
         let mut roster = Self {
             ready: BTreeSet::new(),
             stopping: BTreeSet::new(),
+            last_attempt: 0,
             in_memory: BTreeMap::new(),
             words: WordStats::none(words),
             lengths: DocumentLengths::default(),
@@ -42,13 +46,19 @@ impl Roster {
         roster
     }
 
-    /// A node is ready, and has the topics of these epochs in memory.
-    pub fn add_node(&mut self, node: NodeId, in_memory: EpochRange) {
+    /// A node is ready after an attempt, 0 if it had none, and has the topics of these epochs in memory.
+    pub fn add_node(&mut self, node: NodeId, attempt: u32, in_memory: EpochRange) {
+        self.last_attempt = self.last_attempt.max(attempt);
         self.ready.insert(node);
         self.in_memory.remove(&node);
         if in_memory.count > 0 {
             self.in_memory.insert(node, in_memory);
         }
+    }
+
+    /// The last attempt that any node has had before it was ready.
+    pub fn last_attempt(&self) -> u32 {
+        self.last_attempt
     }
 
     /// A node is no longer ready, and whatever it had is lost.
@@ -159,7 +169,7 @@ mod tests {
     fn what_a_lost_worker_had_is_lost() {
         let mut roster = roster();
         for worker in WORKERS {
-            roster.add_node(worker, EpochRange { first: 4, count: 2 });
+            roster.add_node(worker, 0, EpochRange { first: 4, count: 2 });
         }
         assert_eq!(roster.epoch_in_memory(&WORKERS.into()), Some(4));
         roster.start_from(5);
@@ -167,7 +177,7 @@ mod tests {
         roster.remove_node(WORKERS[1]);
         assert_eq!(roster.epoch_in_memory(&WORKERS.into()), None);
         // The new worker has nothing.
-        roster.add_node(WORKERS[1], EpochRange::default());
+        roster.add_node(WORKERS[1], 0, EpochRange::default());
         assert_eq!(roster.epoch_in_memory(&WORKERS.into()), None);
         // All go back to a checkpoint, which the other one does not have in memory.
         roster.start_from(3);
@@ -187,7 +197,7 @@ mod tests {
         ] {
             let mut roster = roster();
             for (worker, (first, count)) in WORKERS.into_iter().zip(of_workers) {
-                roster.add_node(worker, EpochRange { first, count });
+                roster.add_node(worker, 0, EpochRange { first, count });
             }
             assert_eq!(roster.epoch_in_memory(&WORKERS.into()), expected, "{of_workers:?}");
         }

@@ -57,7 +57,6 @@ fn end(master: &mut Master, asked: &mut Recorder, reply: &[u8]) -> Result<(), Fa
     master.act(Action::Completed { request, outcome }, asked)
 }
 
-/// Otherwise a run would go on from topics that do not exist, and others would be removed.
 /// A worker's report of a round, without priors.
 fn round_done(
     round: Round,
@@ -69,6 +68,21 @@ fn round_done(
     Control::RoundDone { round, kept, writing, delta, priors, documents, epoch_stats }
 }
 
+/// Otherwise servers would refuse requests of the attempt that is on, as those of another one.
+#[test]
+fn a_node_that_comes_does_not_change_the_number_of_the_attempt() {
+    let mut asked = Recorder::default();
+    let mut master = master(&mut asked);
+    // It has had attempts with a master before this one.
+    let ready = Control::Ready { attempt: 7, in_memory: EpochRange::default() };
+    master.act(message(WORKER, &ready), &mut asked).unwrap();
+    assert_eq!((master.step, master.attempt), (Step::Working, 1));
+    master.abandon_attempt(&mut asked);
+    master.act(message(WORKER, &ready), &mut asked).unwrap();
+    assert_eq!((master.attempt, master.round()), (8, Round::joining(0, 8)));
+}
+
+/// Otherwise a run would go on from topics that do not exist, and others would be removed.
 #[test]
 fn a_kept_epoch_in_a_report_is_not_in_the_future() {
     for (kept, is_legal) in [(0, true), (1, false), (u32::MAX, false)] {
