@@ -79,7 +79,7 @@ fn any_number_of_workers_writes_the_same_model() {
         (fs::read(&file).unwrap(), said)
     };
     let (one, said) = model(&[]);
-    assert!(said.contains("1 workers, 1 servers; 8 shards of documents, 10 partitions"), "{said}");
+    assert!(said.contains("1 worker, 1 server; 8 shards of documents, 10 partitions"), "{said}");
     assert!(model(&["--workers", "3", "--servers", "2"]).0 == one);
     assert!(model(&["--shards", "2"]).0 != one);
     assert!(model(&["--seed", "5"]).0 != one);

@@ -47,5 +47,5 @@ fn ranks_write_the_model_of_one_process() {
     let output = job("3", &config);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(!output.status.success(), "{said}");
-    assert!(said.contains("3 MPI ranks for a master, 1 servers and 2 workers: start 4"), "{said}");
+    assert!(said.contains("3 MPI ranks for a master, 1 server and 2 workers: start 4"), "{said}");
 }

@@ -18,6 +18,7 @@
 //! routing = "pull"
 //! prefetch = 0
 //! threads = 1            # of each node; an arm may also set its workers and servers
+//! slowed = true          # a random worker has half of its speed, another one every second
 //! [arm.asymmetric]
 //! routing = "cheapest"
 //! staleness = 1
@@ -30,6 +31,7 @@ mod network;
 mod plan;
 mod report;
 mod run;
+mod slowdown;
 
 use std::path::{Path, PathBuf};
 
@@ -72,6 +74,9 @@ pub struct Of {
     /// Threads of each node; by default as many as there are processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
+    /// Whether workers are slow in turn, one at a time for a second, at half of their speed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub slowed: bool,
     /// Rate of a server's link in Mbit/s, each way; 0 is unlimited.
     pub rate: u32,
     /// Name of the arm.

@@ -38,8 +38,8 @@ pub struct LinksPlan {
     pub repeats: u32,
     /// Name of the arm that others are compared with.
     pub beside: String,
-    /// Additions to `[training]`, by name of the arm, with its `workers` and `servers` if they are others, and
-    /// the `threads` of each node.
+    /// Additions to `[training]`, by name of the arm, with its `workers` and `servers` if they are others, the
+    /// `threads` of each node, and whether workers are `slowed`.
     pub arm: BTreeMap<String, toml::Table>,
 }
 
@@ -68,6 +68,9 @@ const OWN: [&str; 5] = ["topics", "epochs", "seed", "log", "evaluate-every"];
 
 /// Keys of an arm that are numbers of nodes and threads.
 const NODES: [&str; 3] = ["workers", "servers", "threads"];
+
+/// Key of an arm whose workers are slow in turn.
+const SLOWED: &str = "slowed";
 
 /// A number of nodes or threads of an arm, if it is set and valid.
 fn number(arm: &toml::Table, key: &str) -> Option<u32> {
@@ -108,6 +111,10 @@ impl LinksPlan {
                 return refuse(key, value.to_string(), "give a number of 1 at least");
             }
         }
+        let slowed = self.arm.values().filter_map(|arm| arm.get(SLOWED));
+        if let Some(value) = slowed.into_iter().find(|value| !value.is_bool()) {
+            return refuse(SLOWED, value.to_string(), "give true or false");
+        }
         if self.rates.is_empty() {
             return refuse("rates", "[]".to_owned(), "give some, in Mbit/s, or [0]");
         }
@@ -141,6 +148,7 @@ impl LinksPlan {
                     servers: number(keys, "servers").unwrap_or(self.servers),
                     shards: self.shards.unwrap_or(u16::try_from(self.workers).unwrap_or(u16::MAX)),
                     threads: number(keys, "threads"),
+                    slowed: keys.get(SLOWED).and_then(toml::Value::as_bool).unwrap_or(false),
                     rate,
                     arm: arm.clone(),
                     training: training(keys),
@@ -157,7 +165,8 @@ impl LinksPlan {
 
 /// The keys of an arm that belong to `[training]`.
 fn training(arm: &toml::Table) -> toml::Table {
-    let keys = arm.iter().filter(|(key, _)| !NODES.contains(&key.as_str()));
+    let own = |key: &str| key == SLOWED || NODES.contains(&key);
+    let keys = arm.iter().filter(|(key, _)| !own(key));
     keys.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
@@ -182,12 +191,16 @@ mod tests {
         assert!(refused(LinksPlan { epochs: 1, ..plan.clone() }).starts_with("epochs is"));
         assert!(refused(LinksPlan { workers: 300, ..plan.clone() }).contains("200 nodes"));
         assert!(refused(LinksPlan { rates: Vec::new(), ..plan }).contains("Mbit/s"));
-        let nodes = of(&format!("{text}\nworkers = 2\nthreads = 3\npasses = 2")).unwrap();
+        let nodes = format!("{text}\nworkers = 2\nthreads = 3\npasses = 2\nslowed = true");
+        let nodes = of(&nodes).unwrap();
         nodes.check().unwrap();
         let runs = nodes.runs();
         let of_arm = |at: usize| (runs[at].workers, runs[at].servers, runs[at].threads);
         assert_eq!([of_arm(0), of_arm(1)], [(4, 2, None), (2, 2, Some(3))]);
         assert_eq!(runs[1].training.keys().collect::<Vec<_>>(), ["passes"]);
+        assert_eq!((runs[0].slowed, runs[1].slowed), (false, true));
+        let slowed = of(&format!("{text}\nslowed = 2")).unwrap();
+        assert_eq!(refused(slowed), "slowed is 2: give true or false");
         let none = of(&format!("{text}\nthreads = 0")).unwrap();
         assert_eq!(refused(none), "threads is 0: give a number of 1 at least");
         let own = of(&format!("{text}\nseed = 3")).unwrap();

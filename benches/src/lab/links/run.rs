@@ -11,6 +11,7 @@ use super::super::files::create_directory;
 use super::super::process::{cpu_seconds_of, end_group, last_line, lead_group};
 use super::super::{LabError, Machine};
 use super::network::Network;
+use super::slowdown::Slowdown;
 use super::{CpuSeconds, EpochLine, LinksRun, Of};
 
 /// Interval between two polls of the nodes.
@@ -105,7 +106,10 @@ pub(super) fn run(
         nodes.processes.push(started.map_err(|error| failed(of, &error.to_string()))?);
         nodes.cpu.push(0.0);
     }
+    let workers = &nodes.processes[1 + nodes.servers..];
+    let slowdown = of.slowed.then(|| Slowdown::of(workers, of.seed));
     let cpu = watch(of, &mut nodes, &log, &scratch, tell)?;
+    drop(slowdown);
     let epochs = lines(&log)?;
     if epochs.len() != of.epochs as usize {
         return Err(failed(of, &format!("{} epochs were logged of {}", epochs.len(), of.epochs)));

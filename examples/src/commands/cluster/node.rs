@@ -251,13 +251,16 @@ fn over_grpc(_: &Node, _: &Grpc, _: &Setup, _: NodeId) -> Result<Box<dyn Transpo
 fn rank(setup: &Setup) -> Result<Box<dyn Transport>, ClusterError> {
     use lda_transport::mpi;
 
+    use crate::commands::cluster::role::counted;
+
     let node = mpi::start(&mpi::MpiOptions::default())
         .map_err(|error| ClusterError::Transport(error.to_string()))?;
     let (ranks, nodes) = (node.all().len(), 1 + setup.options.servers + setup.workers);
     if ranks != nodes as usize {
-        let (servers, workers) = (setup.options.servers, setup.workers);
+        let servers = counted(setup.options.servers, RoleName::Server);
+        let workers = counted(setup.workers, RoleName::Worker);
         return Err(ClusterError::Usage(format!(
-            "{ranks} MPI ranks for a master, {servers} servers and {workers} workers: start {nodes}"
+            "{ranks} MPI ranks for a master, {servers} and {workers}: start {nodes}"
         )));
     }
     Ok(Box::new(node))

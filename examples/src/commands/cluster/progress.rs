@@ -5,6 +5,8 @@ use std::time::Instant;
 use lda_dist::cluster::{NonZeros, Report, Setup};
 use lda_examples::program::ProgramArgs;
 
+use crate::commands::cluster::role::{RoleName, counted};
+
 /// Prints the reports of the master.
 #[derive(Debug)]
 pub struct Progress<'a> {
@@ -22,8 +24,12 @@ impl<'a> Progress<'a> {
     pub fn new(program: &'a ProgramArgs, setup: &Setup, tokens: u64) -> Self {
         let options = &setup.options;
         program.note(&format!(
-            "{} workers, {} servers; {} shards of documents, {} partitions of words, {} rounds per epoch",
-            setup.workers, options.servers, options.shards, options.partitions, options.rounds
+            "{}, {}; {} shards of documents, {} partitions of words, {} rounds per epoch",
+            counted(setup.workers, RoleName::Worker),
+            counted(options.servers, RoleName::Server),
+            options.shards,
+            options.partitions,
+            options.rounds
         ));
         Self {
             program,
@@ -44,11 +50,8 @@ impl<'a> Progress<'a> {
         if report.attempt != std::mem::replace(&mut self.attempt, report.attempt)
             && (report.attempt > 1 || report.epoch > 1)
         {
-            let workers = match self.is_elastic {
-                true if report.workers == 1 => " with 1 worker".to_owned(),
-                true => format!(" with {} workers", report.workers),
-                false => String::new(),
-            };
+            let workers = counted(report.workers, RoleName::Worker);
+            let workers = if self.is_elastic { format!(" with {workers}") } else { String::new() };
             let (attempt, epoch) = (report.attempt, report.epoch - 1);
             self.program
                 .note(&format!("attempt {attempt}: the run continues from epoch {epoch}{workers}"));

@@ -27,6 +27,12 @@ impl RoleName {
     }
 }
 
+/// A number of nodes in words: "1 server", "2 servers".
+pub fn counted(number: u32, role: RoleName) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {}{plural}", role.name())
+}
+
 /// The run has no such node.
 #[derive(Debug, Error)]
 #[error("there is no {role} {index}: there are {count}, from 0")]
@@ -80,6 +86,12 @@ impl NodeName {
 mod tests {
     use super::*;
     use crate::commands::cluster::training::{Extent, Training};
+
+    #[test]
+    fn nodes_are_counted() {
+        assert_eq!(counted(1, RoleName::Server), "1 server");
+        assert_eq!(counted(0, RoleName::Worker), "0 workers");
+    }
 
     #[test]
     fn a_node_has_a_number() {
