@@ -96,11 +96,11 @@ pub struct Of {
 /// CPU seconds of nodes over the measured epochs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuSeconds {
-    /// Of the master.
+    /// CPU seconds of the master.
     pub master: f64,
-    /// Of all servers.
+    /// CPU seconds of all servers.
     pub servers: f64,
-    /// Of all workers.
+    /// CPU seconds of all workers.
     pub workers: f64,
 }
 
