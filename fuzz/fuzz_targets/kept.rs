@@ -49,11 +49,11 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
 
 fn check(bytes: &[u8]) {
     if let Ok(snapshot) = decode::<u16>(&OF, bytes) {
-        let again = encode(&OF, &snapshot.topics, snapshot.priors.as_ref());
+        let again = encode(&OF, &snapshot.state, snapshot.priors.as_ref());
         assert_eq!(decode::<u16>(&OF, &again), Ok(snapshot));
     }
     if let Ok(snapshot) = decode::<u32>(&OF, bytes) {
-        let again = encode(&OF, &snapshot.topics, snapshot.priors.as_ref());
+        let again = encode(&OF, &snapshot.state, snapshot.priors.as_ref());
         assert_eq!(decode::<u32>(&OF, &again), Ok(snapshot));
     }
 }

@@ -81,7 +81,11 @@ impl<T: TopicIndex> Shard<T> {
         let mut context = SampleContext { spec, round, key, totals, own, documents };
         sampler.sample_held(held, ends, passes, &mut context);
         let mut topics = sampler.topics();
-        (0..part.words.len()).for_each(|at| part.set_sampled(at, &mut topics));
+        if part.exclusion.is_none() {
+            part.topics.copy_from_slice(topics);
+        } else {
+            (0..part.words.len()).for_each(|at| part.set_sampled(at, &mut topics));
+        }
     }
 
     /// Changes of C_k by this shard in the current round, by topic. Only if no document is
