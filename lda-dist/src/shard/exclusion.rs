@@ -98,8 +98,13 @@ mod tests {
         assert!(exclusion.is_none() && exclusion.is_due(99));
         let mut shares = Vec::new();
         for epoch in 1..6 {
+            let before = exclusion.ages().to_vec();
             exclusion.choose(1000, key(epoch));
             let due: Vec<usize> = exclusion.due(0..1000).collect();
+            for (token, age) in before.iter().enumerate() {
+                let now = if exclusion.is_due(token) { *age } else { age.skipped() };
+                assert_eq!(exclusion.ages()[token], now);
+            }
             assert_eq!(due.len(), exclusion.num_due(1000));
             shares.push(due.len());
             // Tokens of odd numbers keep their topic.

@@ -56,8 +56,7 @@ impl LostWorkers {
         self.isolate(world);
         let due = self.lost.iter().filter(|(_, it)| now >= it.given_up_at);
         for id in due.map(|(&id, _)| id).collect::<Vec<_>>() {
-            let is_ending = world.program(MASTER).map(Role::phase) == Some(Phase::Finishing);
-            if is_ending || self.has_others(world, setup, id) {
+            if is_ending(world) || self.has_others(world, setup, id) {
                 self.give_up(world, id);
             }
         }
@@ -71,7 +70,7 @@ impl LostWorkers {
         self.lost.retain(|_, it| it.back_at.is_none());
         self.isolate(world);
         self.given_up_next.get_or_insert(now + SETTLED);
-        if self.given_up_next.is_some_and(|next| now >= next) {
+        if is_ending(world) || self.given_up_next.is_some_and(|next| now >= next) {
             let needed = self.lost.keys().find(|&&id| is_needed(world, id)).copied();
             needed.into_iter().for_each(|id| self.give_up(world, id));
             self.given_up_next = Some(now + SETTLED);
@@ -112,6 +111,11 @@ impl LostWorkers {
             }
         }
     }
+}
+
+/// Returns whether the run is over, and the master waits until all nodes know.
+fn is_ending(world: &World<Node>) -> bool {
+    world.program(MASTER).map(Role::phase) == Some(Phase::Finishing)
 }
 
 /// Returns whether the run cannot go on without a node, as the master sees it now.

@@ -218,3 +218,49 @@ fn next_turn<T: TopicIndex>(number: u16, options: &Options, shards: &[Shard<T>])
     let next = next_turn_of(number, options.shards);
     shards.binary_search_by_key(&next, Shard::number).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use lda_core::Corpus;
+    use lda_core::train::SamplerOptions;
+
+    use super::*;
+    use crate::config::{Hybrid, Routing};
+    use crate::placement::{Partitioner, Placement};
+    use crate::shard::ShardDocuments;
+    use crate::spec::ModelSpec;
+
+    /// The words that the next epoch samples are not known before it starts.
+    #[test]
+    fn turns_end_with_an_epoch_that_excludes_tokens() {
+        let corpus = Corpus::from_tokens([[0, 1], [1, 2], [0, 2], [1, 1]]).unwrap();
+        let spec = ModelSpec::new(3, 3, 0.1.into(), 0.01, 4).unwrap();
+        let placement = Placement::new(Partitioner::Range, &[1; 3], 1, 1).unwrap();
+        // A worker with shards 0, 1 and 2 of four, which take turns in this order: 2, 1, 0.
+        let shard = |number: u16| {
+            let range = usize::from(number)..usize::from(number) + 1;
+            let documents = ShardDocuments { corpus: &corpus, range, first: number.into() };
+            Shard::<u16>::new(&spec, Hybrid::default(), &placement, number, documents).unwrap()
+        };
+        let shards = [0, 1, 2].map(shard);
+        let options =
+            Options { shards: 4, rounds: 4, routing: Routing::Pull, ..Options::default() };
+        let sampler = SamplerOptions::FPlus { exclude_from: Some(5) };
+        let excluding = Options { sampler, ..options };
+        let turns = |options: &Options, epoch, number, shard| {
+            let round = Round { epoch, number, attempt: 1 };
+            super::turns(PartitionTask { round, shard, partition: 0 }, options, &shards)
+        };
+        for (number, shard, all, until_the_end) in [
+            (0, 2, &[2, 1, 0][..], &[2, 1, 0][..]),
+            (1, 2, &[2, 1, 0], &[2, 1, 0]),
+            (2, 2, &[2, 1, 0], &[2, 1]),
+            (3, 2, &[2, 1, 0], &[2]),
+            (3, 0, &[0], &[0]),
+        ] {
+            assert_eq!(turns(&options, 5, number, shard), all);
+            assert_eq!(turns(&excluding, 4, number, shard), all);
+            assert_eq!(turns(&excluding, 5, number, shard), until_the_end, "{number} {shard}");
+        }
+    }
+}
