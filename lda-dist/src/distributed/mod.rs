@@ -259,7 +259,8 @@ impl Distributed {
     }
 
     /// Sampler, a [`SamplerKind`] or [`SamplerOptions`]; default F+LDA, which is also what
-    /// [`SamplerOptions::Auto`] is here.    ///
+    /// [`SamplerOptions::Auto`] is here.
+    ///
     /// ```
     /// use lda_core::train::{SamplerKind, SamplerOptions};
     /// use lda_dist::Distributed;

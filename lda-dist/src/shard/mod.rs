@@ -18,7 +18,8 @@
 //!
 //! Memory per token: 4 bytes and its topic of 2 or 4 bytes; rows of C_d as in [`Rows`](lda_core::counts::Rows); 16 bytes
 //! per document; 8 bytes per word of the shard. Per token of a long document: 4 bytes and 2 + M
-//! topics, for M [proposals](Hybrid::mh_steps); no row.
+//! topics, for M [proposals](Hybrid::mh_steps); no row. A byte and a bit per token of other documents, if
+//! converged tokens are excluded.
 
 mod error;
 mod exclusion;

@@ -16,7 +16,7 @@ const SETTLED: Duration = Duration::from_secs(10);
 /// A worker that no other node reaches.
 #[derive(Clone, Copy, Debug)]
 struct Lost {
-    /// From then on the master may give it up.
+    /// Time from which the master may give it up.
     given_up_at: Time,
     /// Time at which it is within reach again; `None` for never.
     back_at: Option<Time>,
@@ -78,7 +78,7 @@ impl LostWorkers {
         self.restart_left_behind(world, setup);
     }
 
-    /// Other cuts may have ended.
+    /// Cuts lost workers off again, as random cuts of the same links may have ended.
     fn isolate(&self, world: &mut World<Node>) {
         for &id in self.lost.keys() {
             peers(world, id).into_iter().for_each(|peer| world.cut(id, peer));
