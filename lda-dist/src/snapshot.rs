@@ -24,8 +24,8 @@
 //!       last  8  XXH64 of all preceding bytes
 //! ```
 //!
-//! Beside them are the options of the run, so that a change of them is reported, and in an elastic run the number
-//! of its last attempt.
+//! Beside them are the options of the run, so that a change of them is reported. In an elastic run, the object
+//! `attempt` has the number of the last attempt.
 //!
 //! Numbers are little-endian. If priors [change](crate::priors) during the run, each snapshot contains the
 //! priors of its epoch. A run can continue with other partitions, rounds, servers and

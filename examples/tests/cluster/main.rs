@@ -2,6 +2,8 @@
 
 #[cfg(feature = "grpc")]
 mod elastic;
+#[cfg(feature = "grpc")]
+mod held_out;
 #[cfg(feature = "mpi")]
 mod mpi;
 #[cfg(all(feature = "grpc", target_os = "linux"))]

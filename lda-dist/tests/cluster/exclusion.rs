@@ -3,9 +3,8 @@
 
 use lda_core::train::SamplerOptions;
 use lda_dist::cluster::SavedCounts;
-use lda_dist::storage::Memory as Stored;
 
-use super::recovery::{Tally, check, run_until, spec as recovering, world as world_with_storage};
+use super::recovery::{spec as recovering, survive_a_lost_worker, survive_crashes};
 use super::*;
 
 /// The same run, which excludes converged tokens from this epoch on.
@@ -124,34 +123,17 @@ fn rows_that_stay_do_so_until_the_end_of_an_epoch() {
 fn crashes_leave_out_the_same_tokens() {
     let corpus = corpus();
     for kind in [SamplerKind::FPlus, SamplerKind::Light] {
-        let setup = |workers| excluding(recovering(&corpus, workers), kind, 2);
-        let expected = expected(&corpus, &setup(1));
-        let mut tally = Tally::default();
-        for seed in 0..16 {
-            tally.add(&corpus, &setup(1 + seed as u32 % 4), &expected, seed);
-        }
-        assert!(tally.attempts > 16 && tally.further > 4 && tally.whole > 8, "{tally:?}");
+        survive_crashes(&corpus, |workers| excluding(recovering(&corpus, workers), kind, 2));
     }
 }
 
 #[test]
 fn a_lost_worker_reads_ages_from_the_checkpoint() {
     let corpus = corpus();
-    let stored = InMemory::new(corpus.clone(), 4).unwrap();
-    let setup = |workers| {
-        excluding(recovering(&corpus, workers), SamplerKind::FPlus, 2).checkpoint_every(3)
-    };
-    let storage = Arc::new(Stored::default());
-    let mut world = world_with_storage(&setup(2), &stored, &storage, Network::default(), 5);
-    let mut reports = run_until(&mut world, 5);
-    world.restart(setup(2).worker(0));
-    run(&mut world);
-    let mut found = of_world(&mut world, &setup(2), &stored);
-    assert!(found.reports.iter().any(|report| report.attempt > 1 && report.epoch == 4));
-    reports.append(&mut found.reports);
-    found.reports = reports;
-    check(&found, &expected(&corpus, &setup(1)), "a lost worker");
+    let setup = |workers| excluding(recovering(&corpus, workers), SamplerKind::FPlus, 2);
+    let storage = survive_a_lost_worker(&corpus, setup);
     // The model of the last checkpoint can be read, ages or not.
-    let saved = SavedCounts::read(&setup(2), &stored, &*storage).unwrap();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    let saved = SavedCounts::read(&setup(2).checkpoint_every(3), &stored, &*storage).unwrap();
     assert_eq!(saved.epoch, 6);
 }

@@ -1,12 +1,9 @@
 //! Priors that change during a run are the same on all nodes, whatever fails.
 
-use std::sync::Arc;
-
 use lda_core::train::{Learn, LearnAlpha};
 use lda_dist::cluster::SavedCounts;
-use lda_dist::storage::Memory;
 
-use super::recovery::{Tally, check, run_until, spec as recovering, world as world_with_storage};
+use super::recovery::{spec as recovering, survive_a_lost_worker, survive_crashes};
 use super::*;
 
 const LEARN: Learn = Learn { alpha: LearnAlpha::PerTopic, beta: true, burn_in: 1, every: 2 };
@@ -72,13 +69,7 @@ fn changing_priors_are_those_of_one_process() {
 fn crashes_leave_the_same_priors() {
     let corpus = corpus();
     for updates in UPDATES {
-        let setup = |workers| with(updates, recovering(&corpus, workers));
-        let expected = expected(&corpus, &setup(1));
-        let mut tally = Tally::default();
-        for seed in 0..16 {
-            tally.add(&corpus, &setup(1 + seed as u32 % 4), &expected, seed);
-        }
-        assert!(tally.attempts > 16 && tally.further > 4 && tally.whole > 8, "{tally:?}");
+        survive_crashes(&corpus, |workers| with(updates, recovering(&corpus, workers)));
     }
 }
 
@@ -90,16 +81,7 @@ fn a_lost_worker_has_the_priors_of_the_checkpoint() {
     for updates in UPDATES {
         // Priors of epoch 3 are learnt, and stay for some epochs, or change after it.
         let setup = |workers| with(updates, recovering(&corpus, workers)).checkpoint_every(3);
-        let storage = Arc::new(Memory::default());
-        let mut world = world_with_storage(&setup(2), &stored, &storage, Network::default(), 5);
-        let mut reports = run_until(&mut world, 5);
-        world.restart(setup(2).worker(0));
-        run(&mut world);
-        let mut found = of_world(&mut world, &setup(2), &stored);
-        assert!(found.reports.iter().any(|report| report.attempt > 1 && report.epoch == 4));
-        reports.append(&mut found.reports);
-        found.reports = reports;
-        check(&found, &expected(&corpus, &setup(1)), &format!("{updates:?}"));
+        let storage = survive_a_lost_worker(&corpus, setup);
         // The model of the last checkpoint has its priors, too.
         let saved = SavedCounts::read(&setup(2), &stored, &*storage).unwrap();
         assert_eq!(saved.epoch, 6);

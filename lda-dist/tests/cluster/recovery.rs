@@ -403,3 +403,32 @@ fn an_incomplete_checkpoint_is_not_used() {
     };
     assert_eq!((0..6).map(NodeId).map(trouble).filter(|it| *it).count(), 1);
 }
+
+/// Runs 16 histories with crashes of any node, with one to four workers. `setup` makes the setup of a number of
+/// workers; all runs must end as one process does.
+pub(super) fn survive_crashes(corpus: &Corpus, setup: impl Fn(u32) -> Setup) {
+    let expected = expected(corpus, &setup(1));
+    let mut tally = Tally::default();
+    for seed in 0..16 {
+        tally.add(corpus, &setup(1 + seed as u32 % 4), &expected, seed);
+    }
+    assert!(tally.attempts > 16 && tally.further > 4 && tally.whole > 8, "{tally:?}");
+}
+
+/// Runs eight epochs of two workers, of which one is lost in the fifth and reads the checkpoint of the third.
+/// The run must end as one process does. Returns the storage.
+pub(super) fn survive_a_lost_worker(corpus: &Corpus, setup: impl Fn(u32) -> Setup) -> Arc<Memory> {
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    let setup = |workers| setup(workers).checkpoint_every(3);
+    let storage = Arc::new(Memory::default());
+    let mut world = world(&setup(2), &stored, &storage, Network::default(), 5);
+    let mut reports = run_until(&mut world, 5);
+    world.restart(setup(2).worker(0));
+    run(&mut world);
+    let mut found = of_world(&mut world, &setup(2), &stored);
+    assert!(found.reports.iter().any(|report| report.attempt > 1 && report.epoch == 4));
+    reports.append(&mut found.reports);
+    found.reports = reports;
+    check(&found, &expected(corpus, &setup(1)), "a lost worker");
+    storage
+}

@@ -50,7 +50,7 @@ pub struct LinksRun {
     pub of: Of,
     /// Machine and build.
     pub machine: Machine,
-    /// CPU time of the measured epochs; `None` if the system does not tell, and in old runs.
+    /// CPU time per measured epoch; `None` if the system does not tell, and in old runs.
     #[serde(default)]
     pub cpu: Option<CpuSeconds>,
     /// Log of the master, one entry per epoch.
@@ -74,7 +74,7 @@ pub struct Of {
     /// Threads of each node; by default as many as there are processors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<u32>,
-    /// Whether workers are slow in turn, one at a time for a second, at half of their speed.
+    /// True if a random worker has half of its speed, another one every second. Default: false.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub slowed: bool,
     /// Rate of a server's link in Mbit/s, each way; 0 is unlimited.
@@ -93,7 +93,7 @@ pub struct Of {
     pub repeat: u32,
 }
 
-/// CPU seconds of nodes over the measured epochs.
+/// CPU seconds of nodes per measured epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CpuSeconds {
     /// CPU seconds of the master.
@@ -139,6 +139,16 @@ pub struct Waited {
 }
 
 impl CpuSeconds {
+    /// Mean over the epochs since an earlier look.
+    fn per_epoch_since(&self, before: &Self, epochs: usize) -> Self {
+        let mean = |now: f64, before: f64| (now - before) / epochs as f64;
+        Self {
+            master: mean(self.master, before.master),
+            servers: mean(self.servers, before.servers),
+            workers: mean(self.workers, before.workers),
+        }
+    }
+
     /// Sum over all nodes.
     pub fn all(&self) -> f64 {
         self.master + self.servers + self.workers

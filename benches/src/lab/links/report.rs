@@ -79,7 +79,6 @@ fn typical(runs: &[LinksRun], arm: &str, rate: u32) -> Option<Typical> {
     let share = |of: fn(&EpochLine) -> f64| {
         middle(&move |run, line| of(line) / (line.seconds * f64::from(run.of.workers)))
     };
-    let measured = |run: &LinksRun| (run.epochs.len() - run.of.unmeasured()) as f64;
     let cpu = |of: &dyn Fn(&LinksRun, &CpuSeconds) -> f64| {
         let each = here().filter_map(|run| Some(of(run, run.cpu.as_ref()?)));
         median(each).unwrap_or(f64::NAN)
@@ -98,9 +97,9 @@ fn typical(runs: &[LinksRun], arm: &str, rate: u32) -> Option<Typical> {
             both / f64::from(run.of.workers)
         })?,
         log_joint: median(joints).unwrap_or(f64::NAN),
-        cpu: cpu(&|run, cpu| cpu.all() / measured(run)),
+        cpu: cpu(&|_, cpu| cpu.all()),
         cpu_of_servers: cpu(&|_, cpu| cpu.servers / cpu.all()),
-        tokens: cpu(&|run, cpu| run.epochs[0].tokens as f64 * measured(run) / cpu.all()),
+        tokens: cpu(&|run, cpu| run.epochs[0].tokens as f64 / cpu.all()),
     })
 }
 
@@ -269,15 +268,18 @@ mod tests {
                 waited_seconds: Waited { servers: slow * factor * factor, rounds: 0.0 },
                 log_joint: (epoch == 4).then_some(-850.0),
             };
-            let cpu = CpuSeconds { master: 0.0, servers: slow, workers: 3.0 * slow };
+            let first = CpuSeconds { master: 0.0, servers: 1.0, workers: 2.0 };
+            let [servers, workers] = [1.0 + 2.0 * slow, 2.0 + 6.0 * slow];
+            let last = CpuSeconds { servers, workers, ..first };
+            let cpu = last.per_epoch_since(&first, 2);
             let epochs = (1..=4).map(line).collect();
             LinksRun { machine: Machine::detect(), cpu: Some(cpu), epochs, of }
         };
         let runs: Vec<LinksRun> = plan.runs().into_iter().map(run).collect();
         let table = markdown(&plan, &runs);
         for row in [
-            "| 10 Mbit/s | other | 2.000 | 2.00 | 3.0 | 25 % | 0 % | 0.500 | 75 % | -8.5000 | 8.00 | 25 % | 0.00 |",
-            "| 100 Mbit/s | symmetric | 2.000 |  | 3.0 | 50 % | 0 % | 1.000 |  | -8.5000 | 4.00 | 25 % | 0.00 |",
+            "| 10 Mbit/s | other | 2.000 | 2.00 | 3.0 | 25 % | 0 % | 0.500 | 75 % | -8.5000 | 16.00 | 25 % | 0.00 |",
+            "| 100 Mbit/s | symmetric | 2.000 |  | 3.0 | 50 % | 0 % | 1.000 |  | -8.5000 | 8.00 | 25 % | 0.00 |",
         ] {
             assert!(table.contains(row), "{table}");
         }

@@ -153,7 +153,7 @@ fn configure(of: &Of, network: &Network, documents: &Path, log: &Path) -> String
     text
 }
 
-/// Waits until all nodes have ended. Returns the CPU time of the measured epochs.
+/// Waits until all nodes have ended. Returns the CPU time per measured epoch; `None` if none was seen to begin.
 fn watch(
     of: &Of,
     nodes: &mut Nodes,
@@ -167,7 +167,8 @@ fn watch(
         let epochs = lines(log)?;
         nodes.look();
         if before.is_none() && epochs.len() >= of.unmeasured() {
-            before = Some(nodes.cpu_seconds());
+            // A short epoch may have ended since the last look: it is not part of the measurement then.
+            before = Some((nodes.cpu_seconds(), epochs.len()));
         }
         for line in &epochs[told..] {
             let of_workers = line.seconds * f64::from(of.workers);
@@ -203,12 +204,10 @@ fn watch(
         }
         if left == 0 {
             let all = nodes.cpu_seconds();
-            let measured = before.map(|before| CpuSeconds {
-                master: all.master - before.master,
-                servers: all.servers - before.servers,
-                workers: all.workers - before.workers,
-            });
-            return Ok(measured.filter(|_| all.all() > 0.0));
+            let before = before.filter(|(_, ended)| *ended < epochs.len() && all.all() > 0.0);
+            return Ok(
+                before.map(|(before, ended)| all.per_epoch_since(&before, epochs.len() - ended))
+            );
         }
         if since.elapsed() > LONGEST_EPOCH {
             return Err(failed(of, "no epoch came to its end for half an hour"));
