@@ -70,7 +70,9 @@ impl<T: TopicIndex> Server<T> {
         let Self { spec, options, joining, rounds, slices, row_cache, samplers, pushed, .. } = self;
         let left = ROW_CACHE_BYTES.saturating_sub(*row_cache) / by_slice.len().max(1);
         let serving = Serving { spec, options, joining: *joining, rounds, cache_left: left };
-        let jobs = slices.iter_mut().filter_map(|(slice, of)| Some((of, by_slice.remove(slice)?)));
+        let jobs = slices
+            .iter_mut()
+            .filter_map(|(slice, of)| Some((usize::from(*slice), (of, by_slice.remove(slice)?))));
         let served = samplers.each(jobs.collect(), |(of, requests), sampler| {
             let before = of.row_cache.memory();
             let serve = |(position, request)| (position, serving.serve(of, sampler, request));

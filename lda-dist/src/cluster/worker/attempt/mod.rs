@@ -241,7 +241,7 @@ impl<T: TopicIndex> Attempt<T> {
     /// Starts partitions, as many as may be in flight, and ends and starts rounds.
     fn advance(&mut self, node: &mut Node<'_, T>) -> Result<(), Failed> {
         loop {
-            while self.in_flight.len() < node.setup.max_partitions_in_flight(self.shards.len()) {
+            while self.requested() < node.setup.max_partitions_in_flight(self.shards.len()) {
                 if self.tasks.is_empty() && !self.queue_next_round(node.setup) {
                     break;
                 }
@@ -281,6 +281,14 @@ impl<T: TopicIndex> Attempt<T> {
         }
         self.report_done(node);
         Ok(())
+    }
+
+    /// Number of partitions in flight whose rows came, or come, for them alone. Rows that stay here wait for
+    /// no server.
+    fn requested(&self) -> usize {
+        let is_requested =
+            |flight: &&PartitionInFlight<T>| !matches!(flight.source, Source::Held(_));
+        self.in_flight.iter().filter(is_requested).count()
     }
 
     /// Returns whether nothing of this round is left to sample.

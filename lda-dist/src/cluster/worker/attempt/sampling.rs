@@ -52,8 +52,7 @@ impl<T: TopicIndex> Attempt<T> {
         let most = node.samplers.threads().min(self.long_documents.len());
         let next: Vec<usize> = self.long_documents.drain(..most).collect();
         let shards = self.shards.iter_mut().enumerate();
-        let jobs =
-            shards.filter(|(index, _)| next.contains(index)).map(|(_, shard)| shard).collect();
+        let jobs = shards.filter(|(index, _)| next.contains(index)).collect();
         let sample =
             |shard: &mut Shard<T>, sampler: &mut _| shard.sample_documents(sampler, &context);
         node.samplers.each(jobs, sample);
@@ -67,7 +66,8 @@ impl<T: TopicIndex> Attempt<T> {
             Source::Requested(request) => request.is_complete(),
             _ => false,
         };
-        let jobs = in_flight.iter_mut().filter(is_complete).collect();
+        let jobs = in_flight.iter_mut().filter(is_complete);
+        let jobs = jobs.map(|flight| (flight.task.shard, flight)).collect();
         let finished = node.samplers.each(jobs, |flight: &mut PartitionInFlight<T>, _| {
             let turns = turns(flight.task, options, shards);
             let turns: Vec<&Shard<T>> = turns.into_iter().map(|index| &shards[index]).collect();
@@ -100,7 +100,7 @@ impl<T: TopicIndex> Attempt<T> {
             let next = to_push.drain(..node.samplers.threads().min(to_push.len()));
             let next: Vec<u16> = next.collect();
             let jobs = held.iter_mut().filter(|(partition, _)| next.contains(partition));
-            let jobs = jobs.map(|(_, rows)| rows).collect();
+            let jobs = jobs.map(|(&partition, rows)| (usize::from(partition), rows)).collect();
             let push = |rows: &mut HeldRows<T>, _: &mut _| rows.push(run, round);
             let requests = node.samplers.each(jobs, push);
             for request in requests.into_iter().flatten() {
@@ -127,7 +127,7 @@ impl<T: TopicIndex> Attempt<T> {
         let is_ready = |(_, flight): &(_, &mut PartitionInFlight<T>)| {
             flight.task.round == *round && flight.source.is_ready()
         };
-        let jobs = firsts.filter(is_ready).collect();
+        let jobs = firsts.filter(is_ready).map(|job| (job.1.task.shard, job)).collect();
         node.samplers.each(jobs, |(shard, flight), sampler| {
             let task = flight.task;
             let stay = stay[task.shard];
