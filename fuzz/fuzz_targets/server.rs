@@ -3,7 +3,7 @@
 //! cannot tell what words gain, and takes no tokens that are pushed.
 #![no_main]
 
-use lda_dist::config::Options;
+use lda_dist::config::{Options, Routing};
 use lda_dist::placement::Slice;
 use lda_dist::request::{self, Kind, RequestHeader};
 use lda_dist::server::{RequestError, Server};
@@ -37,8 +37,8 @@ fn tokens(rows: &[Vec<(u32, u32)>]) -> Vec<u64> {
     rows.iter().map(|row| row.iter().map(|entry| u64::from(entry.1)).sum()).collect()
 }
 
-libfuzzer_sys::fuzz_target!(|input: (bool, bool, bool, Vec<Step<'_>>)| {
-    let (overlap, reads_newest, is_whole, steps) = input;
+libfuzzer_sys::fuzz_target!(|input: ([bool; 4], Vec<Step<'_>>)| {
+    let ([overlap, reads_newest, is_whole, stays], steps) = input;
     let spec = ModelSpec::new(TOPICS, WORDS, 0.1.into(), 0.1, 1).expect("a job");
     let cut = Options { max_pushed_len: LONGEST, rounds: ROUNDS, ..Options::default() };
     let staleness = overlap.into();
@@ -46,7 +46,8 @@ libfuzzer_sys::fuzz_target!(|input: (bool, bool, bool, Vec<Step<'_>>)| {
         true => SyncMode::bounded(staleness),
         false => SyncMode::rounds(staleness),
     };
-    let options = Options { sync, ..cut };
+    let routing = if stays { Routing::Pull } else { cut.routing };
+    let options = Options { sync, routing, ..cut };
     let topics = if is_whole { 0..TOPICS } else { 3..9 };
     let here = topics.end - topics.start;
     let slice = Slice { number: 2, words: (0..WORDS).collect(), topics };
@@ -66,7 +67,8 @@ libfuzzer_sys::fuzz_target!(|input: (bool, bool, bool, Vec<Step<'_>>)| {
     let in_all = |totals: &[i64]| totals.iter().map(|&total| total as u32).collect::<Vec<_>>();
     let mut joining = true;
     for Step { kind, shard, next, ends, body } in steps {
-        let kinds = [Kind::Join, Kind::Sizes, Kind::Pull, Kind::Push, Kind::PushDeltas];
+        let kinds =
+            [Kind::Join, Kind::Sizes, Kind::Pull, Kind::Push, Kind::PushDeltas, Kind::PushRows];
         let kind = kinds[usize::from(kind) % kinds.len()];
         header.shard = shard.into();
         header.round = match (server.num_rounds(), next) {

@@ -9,11 +9,13 @@
 //! a worker move the bytes of one, and rows are decoded and encoded once per t rounds. Each shard draws what
 //! it would draw from rows that were pulled for it.
 //!
-//! Requests are those of a [trip](crate::trip): a word's row is pulled, and its delta is pushed, on behalf
-//! of the first shard that has the word.
+//! A word's row is pulled, and its changes are pushed, on behalf of the first shard that has the word. As nobody
+//! else changes the rows meanwhile, a row of as many tokens here as it has topics, or more, is pushed whole: its
+//! delta would hardly be shorter, and takes more work here and at the server. Of a row whose topics are split
+//! over several servers, and of any other, the delta is pushed.
 //!
-//! Memory: the rows as [`Rows`], and while they have changes that were not pushed, encoded as servers have
-//! them.
+//! Memory: the rows as [`Rows`], and while they have changes that were not pushed, those of which deltas are
+//! pushed, encoded as servers have them.
 
 use std::ops::Range;
 
@@ -23,7 +25,7 @@ use lda_transport::Frame;
 use crate::partition_sampler::{PartitionSampler, RoundContext};
 use crate::placement::WordStats;
 use crate::plan::rows_may_stay;
-use crate::request::{Kind, put_routes};
+use crate::request::{Kind, put_bits, put_routes};
 use crate::route::Route;
 use crate::shard::{AnswerError, Shard};
 use crate::spans::{Span, span};
@@ -40,9 +42,14 @@ struct Part {
     bits: Vec<u8>,
     /// Row of each requested word.
     rows: Vec<u32>,
+    /// Tokens of each requested word in all shards of the request.
+    tokens: Vec<u32>,
     /// The rows as servers have them, encoded: one frame for each slice of the partition. `None` while a
     /// slice is awaited, and from a push until the rows are sampled again.
     slices: Vec<Option<Frame>>,
+    /// Where each row starts in the only slice, if its delta is pushed, and `None` if it is pushed whole. Empty
+    /// while there is no frame, or if there are several slices, of which deltas are pushed.
+    starts: Vec<Option<u32>>,
 }
 
 /// Request for the rows of a partition that some shards have.
@@ -71,25 +78,34 @@ impl RowsRequest {
     /// A request for the rows of all words of which these shards sample tokens.
     pub fn new<T: TopicIndex>(cx: TripContext<'_>, partition: u16, shards: &[&Shard<T>]) -> Self {
         let of_shard = |(at, shard): (usize, &&Shard<T>)| {
-            shard.sampled_words(partition).map(|(word, _)| (word, at)).collect::<Vec<_>>()
+            let of_word = |(word, topics): (u32, &[T])| (word, at, topics.len() as u32);
+            shard.sampled_words(partition).map(of_word).collect::<Vec<_>>()
         };
-        let mut owners: Vec<(u32, usize)> = shards.iter().enumerate().flat_map(of_shard).collect();
+        let mut owners: Vec<(u32, usize, u32)> =
+            shards.iter().enumerate().flat_map(of_shard).collect();
         owners.sort_unstable();
-        owners.dedup_by_key(|owner| owner.0);
+        owners.dedup_by(|next, kept| {
+            let is_same = next.0 == kept.0;
+            kept.2 += if is_same { next.2 } else { 0 };
+            is_same
+        });
         let slices = cx.placement.slices(partition.into()).len();
         let part = |(at, shard): (usize, &&Shard<T>)| {
             let (mut row, mut rows, mut routes) = (0, Vec::new(), Vec::new());
+            let mut tokens = Vec::new();
             for &word in shard.tokens().words(partition) {
                 while owners.get(row).is_some_and(|owner| owner.0 < word) {
                     row += 1;
                 }
-                let is_own = owners.get(row) == Some(&(word, at));
-                routes.push(if is_own { Route::Pull } else { Route::Push });
-                rows.extend(is_own.then_some(row as u32));
+                let own = owners.get(row).filter(|owner| (owner.0, owner.1) == (word, at));
+                routes.push(if own.is_some() { Route::Pull } else { Route::Push });
+                rows.extend(own.is_some().then_some(row as u32));
+                tokens.extend(own.map(|owner| owner.2));
             }
             let mut bits = Vec::new();
             put_routes(&routes, &mut bits);
-            Part { shard: shard.number(), bits, rows, slices: vec![None; slices] }
+            let (shard, slices) = (shard.number(), vec![None; slices]);
+            Part { shard, bits, rows, tokens, slices, starts: Vec::new() }
         };
         let parts = shards.iter().enumerate().map(part).filter(|part| !part.rows.is_empty());
         let parts = parts.collect();
@@ -144,8 +160,9 @@ impl RowsRequest {
         shards: &[&Shard<T>],
     ) -> Result<HeldRows<T>, AnswerError> {
         let partition = self.partition;
-        let (words, parts) = (std::mem::take(&mut self.words), std::mem::take(&mut self.parts));
-        let read = parts.iter().map(|part| part.read(cx, partition));
+        let words = std::mem::take(&mut self.words);
+        let mut parts = std::mem::take(&mut self.parts);
+        let read = parts.iter_mut().map(|part| part.read_new(cx, partition));
         let read = read.collect::<Result<Vec<Lists<u32>>, _>>()?;
         let lists = || {
             let each = parts.iter().zip(&read);
@@ -190,6 +207,20 @@ fn check_tokens<T: TopicIndex>(
 }
 
 impl Part {
+    /// Rows that have been pulled, topics ascending.
+    fn read_new(&mut self, cx: TripContext<'_>, partition: u16) -> Result<Lists<u32>, AnswerError> {
+        let [slice] = &self.slices[..] else { return self.read(cx, partition) };
+        let bytes = slice.as_deref().unwrap_or_default();
+        let (code, mut rest) = (RowCode::new(cx.spec.topics()), bytes);
+        let mut lists = Lists::default();
+        for &tokens in &self.tokens {
+            let start = bytes.len() - rest.len();
+            let row = lists.read(code, &mut rest)?;
+            self.starts.push((!is_pushed_whole(row.len(), tokens)).then_some(start as u32));
+        }
+        if rest.is_empty() { Ok(lists) } else { Err(AnswerError::Rest { bytes: rest.len() }) }
+    }
+
     /// Requested rows as servers have them, topics ascending.
     fn read(&self, cx: TripContext<'_>, partition: u16) -> Result<Lists<u32>, AnswerError> {
         let mut lists = Lists::default();
@@ -213,6 +244,35 @@ impl Part {
     }
 }
 
+impl Part {
+    /// Body of the request that pushes all changes to the only slice. Afterwards the server has these rows.
+    fn push<T: TopicIndex>(&mut self, rows: &Rows<T>) -> Vec<u8> {
+        let mut body = self.bits.clone();
+        put_bits(self.starts.iter().map(Option::is_none), &mut body);
+        let code = RowCode::new(rows.topics() as u32);
+        let frame = self.slices[0].take().unwrap_or_else(|| Frame::from(Vec::new()));
+        let (mut now, mut before, mut delta) = (Vec::new(), Vec::new(), Vec::new());
+        for (&row, start) in self.rows.iter().zip(self.starts.drain(..)) {
+            sorted_row(rows, row, &mut now);
+            match start {
+                None => code.encode(&now, &mut body),
+                Some(start) => {
+                    let read = code.decode(&mut &frame[start as usize..], &mut before);
+                    read.expect("a row that was read or written here");
+                    difference(&before, &now, &mut delta);
+                    code.encode(&delta, &mut body);
+                }
+            }
+        }
+        body
+    }
+}
+
+/// Returns whether a row of this many topics is pushed as a whole, if shards here have this many of its tokens.
+fn is_pushed_whole(topics: usize, tokens: u32) -> bool {
+    topics <= tokens as usize
+}
+
 impl<T: TopicIndex> HeldRows<T> {
     /// Samples the tokens of one of the shards for which the rows were requested.
     pub fn sample(
@@ -233,11 +293,19 @@ impl<T: TopicIndex> HeldRows<T> {
         self.is_ahead
     }
 
-    /// Encodes the rows, which are those of servers, if that was not done before.
+    /// Encodes the rows of which deltas will be pushed, and which are those of servers, if that was not done
+    /// before.
     fn note_pushed(&mut self, cx: TripContext<'_>) {
         let Self { partition, rows, parts, .. } = self;
         let (mut now, mut scratch) = (Vec::new(), Vec::new());
         for part in parts {
+            if let [slice] = &mut part.slices[..] {
+                if slice.is_none() {
+                    let encoded = note_rows(rows, (&part.rows, &part.tokens), &mut part.starts);
+                    *slice = Some(Frame::from(encoded));
+                }
+                continue;
+            }
             for (slice, number) in part.slices.iter_mut().zip(cx.slices(*partition)) {
                 let topics = cx.topics(number);
                 slice.get_or_insert_with(|| {
@@ -262,6 +330,11 @@ impl<T: TopicIndex> HeldRows<T> {
         let mut requests = Vec::new();
         let (mut now, mut delta, mut scratch) = (Vec::new(), Vec::new(), Vec::new());
         for part in parts {
+            if let [(slice, _)] = slices[..] {
+                let body = part.push(rows);
+                requests.push(TripRequest::new(Kind::PushRows, part.shard, slice, round, body));
+                continue;
+            }
             let mut bodies = vec![part.bits.clone(); slices.len()];
             let before = part.read(cx, *partition).expect("rows that were read before");
             for (&row, before) in part.rows.iter().zip(before.iter()) {
@@ -283,11 +356,34 @@ impl<T: TopicIndex> HeldRows<T> {
     pub fn memory(&self) -> usize {
         let of_part = |part: &Part| {
             let encoded: usize = part.slices.iter().flatten().map(|slice| slice.len()).sum();
-            part.bits.capacity() + 4 * part.rows.capacity() + encoded
+            let numbers = part.rows.capacity() + part.tokens.capacity();
+            part.bits.capacity() + 4 * numbers + 8 * part.starts.capacity() + encoded
         };
         let parts: usize = self.parts.iter().map(of_part).sum();
         parts + 4 * self.words.capacity() + self.rows.memory() as usize
     }
+}
+
+/// Encodes the rows of which deltas will be pushed, and notes where each starts. `of` are the rows and their
+/// tokens.
+fn note_rows<T: TopicIndex>(
+    rows: &Rows<T>,
+    of: (&[u32], &[u32]),
+    starts: &mut Vec<Option<u32>>,
+) -> Vec<u8> {
+    let (code, mut encoded, mut now) = (RowCode::new(rows.topics() as u32), Vec::new(), Vec::new());
+    starts.clear();
+    for (&row, &tokens) in of.0.iter().zip(of.1) {
+        let mut topics = 0;
+        rows.for_each(row as usize, |_, _| topics += 1);
+        let start = (!is_pushed_whole(topics, tokens)).then_some(encoded.len() as u32);
+        starts.push(start);
+        if start.is_some() {
+            sorted_row(rows, row, &mut now);
+            code.encode(&now, &mut encoded);
+        }
+    }
+    encoded
 }
 
 /// Writes a row to `to`, topics ascending.
@@ -407,6 +503,15 @@ mod tests {
         }
     }
 
+    impl HeldRows<u16> {
+        /// What [`sample`](Self::sample) does before it samples.
+        fn sample_for_test(&mut self, cx: TripContext<'_>) {
+            if !std::mem::replace(&mut self.is_ahead, true) {
+                self.note_pushed(cx);
+            }
+        }
+    }
+
     fn encode(rows: &[Vec<(u32, u32)>]) -> Vec<u8> {
         let mut bytes = Vec::new();
         rows.iter().for_each(|row| RowCode::new(TOPICS).encode(row, &mut bytes));
@@ -445,6 +550,58 @@ mod tests {
         assert_eq!(refused(truncated, second.clone()), WireError::Truncated.into());
         let more = [second, vec![0]].concat();
         assert_eq!(refused(first, more), AnswerError::Rest { bytes: 1 });
+    }
+
+    /// Words 0 and 1 have more tokens here than topics; of word 2, most tokens are elsewhere.
+    #[test]
+    fn rows_with_few_tokens_here_are_pushed_as_deltas() {
+        let world = world();
+        let elsewhere = [(0, 10), (1, 10), (2, 10), (3, 10), (4, 10), (5, 10)];
+        let with = |row: &[(u32, u32)]| {
+            let mut counts = elsewhere.map(|entry| entry.1);
+            row.iter().for_each(|&(topic, count)| counts[topic as usize] += count);
+            (0..).zip(counts).collect::<Vec<(u32, u32)>>()
+        };
+        let rows = [world.row(0), world.row(1), with(&world.row(2))];
+        let mut held = world.held([encode(&rows[..2]), encode(&rows[2..])]).unwrap();
+        let round = Round { epoch: 1, number: 0, attempt: 1 };
+        let code = RowCode::new(TOPICS);
+        let mut before = rows.to_vec();
+        // The second push follows without another pull.
+        for to in [1, 4] {
+            held.sample_for_test(world.cx());
+            for row in 0..3 {
+                let from = before[row][0].0;
+                held.rows.decrement(row, from);
+                held.rows.increment(row, to);
+            }
+            let requests = held.push(world.cx(), round);
+            let mut now: Vec<Vec<(u32, u32)>> = Vec::new();
+            for (row, before) in before.iter().enumerate() {
+                let mut counts = [0i64; TOPICS as usize];
+                before.iter().for_each(|entry| counts[entry.0 as usize] += i64::from(entry.1));
+                counts[before[0].0 as usize] -= 1;
+                counts[to as usize] += 1;
+                let row_now = (0..).zip(counts).filter(|entry| entry.1 > 0);
+                now.push(row_now.map(|(topic, count)| (topic, count as u32)).collect());
+                let mut found = Vec::new();
+                sorted_row(&held.rows, row as u32, &mut found);
+                assert_eq!(found, now[row]);
+            }
+            let mut delta = Vec::new();
+            difference(&before[2], &now[2], &mut delta);
+            let mut whole = vec![0b11, 0b11];
+            now[..2].iter().for_each(|row| code.encode(row, &mut whole));
+            let mut changed = vec![0b10, 0];
+            code.encode(&delta, &mut changed);
+            let expected = [(0, whole), (1, changed)];
+            for (request, (shard, body)) in requests.iter().zip(expected) {
+                let expected = TripRequest::new(Kind::PushRows, shard, 0, round, body);
+                assert_eq!(request.encode(), expected.encode(), "shard {shard}");
+            }
+            assert_eq!(requests.len(), 2);
+            before = now;
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Encoding of requests from workers to servers.
 //!
 //! ```text
-//! byte 0       kind: 0 join, 1 sizes, 2 pull, 3 push, 4 deltas
+//! byte 0       kind: 0 join, 1 sizes, 2 pull, 3 push, 4 deltas, 5 rows
 //! bytes 1–2    shard, little-endian like all numbers here
 //! bytes 3–4    slice of a partition
 //! bytes 5–8    epoch
@@ -17,6 +17,9 @@
 //! push     documents (`wire`) whose words are indices
 //!          among the shard's words                           → their answer
 //! deltas   bits as in pull; the delta of each of these rows  → empty
+//! rows     bits as in pull; one bit for each of these rows,
+//!          1 if it is whole; each of these rows, or its
+//!          delta if it is not whole                          → empty
 //! ```
 //!
 //! Rows have the topics of the slice, which are numbered from 0 in it. If a partition has several
@@ -43,9 +46,12 @@ pub enum Kind {
     Push,
     /// Deltas to add to rows.
     PushDeltas,
+    /// Rows to replace, and deltas to add to others.
+    PushRows,
 }
 
-const KINDS: [Kind; 5] = [Kind::Join, Kind::Sizes, Kind::Pull, Kind::Push, Kind::PushDeltas];
+const KINDS: [Kind; 6] =
+    [Kind::Join, Kind::Sizes, Kind::Pull, Kind::Push, Kind::PushDeltas, Kind::PushRows];
 
 impl Kind {
     /// Returns the kind that a first byte names.
@@ -123,10 +129,18 @@ pub fn read(request: &[u8]) -> Result<(Kind, RequestHeader, &[u8]), HeadError> {
 
 /// Writes routes, one bit per word.
 pub fn put_routes(routes: &[Route], to: &mut Vec<u8>) {
-    to.extend(routes.chunks(8).map(|routes| {
-        let bits = routes.iter().enumerate();
-        bits.map(|(bit, route)| u8::from(*route == Route::Pull) << bit).sum::<u8>()
-    }));
+    put_bits(routes.iter().map(|route| *route == Route::Pull), to);
+}
+
+/// Writes bits.
+pub(crate) fn put_bits(bits: impl IntoIterator<Item = bool>, to: &mut Vec<u8>) {
+    for (at, bit) in bits.into_iter().enumerate() {
+        if at % 8 == 0 {
+            to.push(0);
+        }
+        let byte = to.last_mut().expect("a byte was written for this bit");
+        *byte |= u8::from(bit) << (at % 8);
+    }
 }
 
 /// Reads the routes of `words` words; returns the rest of the body.
@@ -139,14 +153,26 @@ pub fn take_routes<'a>(
     routes: &mut Vec<Route>,
 ) -> Result<&'a [u8], HeadError> {
     routes.clear();
+    let (bits, rest) = take_bits(words, from)?;
+    routes.extend(bits.map(|bit| if bit { Route::Pull } else { Route::Push }));
+    Ok(rest)
+}
+
+/// Reads one bit for each of `words` words; returns them and the rest of the body.
+///
+/// # Errors
+/// [`HeadError::Bits`].
+pub(crate) fn take_bits(
+    words: usize,
+    from: &[u8],
+) -> Result<(impl Iterator<Item = bool> + '_, &[u8]), HeadError> {
     let wrong = HeadError::Bits { words };
     let (bits, rest) = from.split_at_checked(words.div_ceil(8)).ok_or(wrong)?;
     let bit = |word: usize| bits[word / 8] >> (word % 8) & 1 == 1;
     if (words..bits.len() * 8).any(bit) {
         return Err(wrong);
     }
-    routes.extend((0..words).map(|word| if bit(word) { Route::Pull } else { Route::Push }));
-    Ok(rest)
+    Ok(((0..words).map(bit), rest))
 }
 
 /// Encodes a size as a byte, rounded up.
@@ -231,7 +257,7 @@ mod tests {
     fn what_is_none_is_refused() {
         assert_eq!(read(&[1, 0, 0]), Err(HeadError::Truncated { bytes: 3 }));
         assert_eq!(read(&[1; 14]), Err(HeadError::Truncated { bytes: 14 }));
-        assert_eq!(read(&[5, 0, 0, 0, 0]), Err(HeadError::Kind { byte: 5 }));
+        assert_eq!(read(&[6, 0, 0, 0, 0]), Err(HeadError::Kind { byte: 6 }));
         let mut routes = Vec::new();
         assert_eq!(take_routes(9, &[255], &mut routes), Err(HeadError::Bits { words: 9 }));
         assert_eq!(take_routes(7, &[255], &mut routes), Err(HeadError::Bits { words: 7 }));

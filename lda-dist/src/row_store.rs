@@ -6,6 +6,9 @@
 //! instead, which contain the deltas that are kept apart ([`ReadAt::Newest`]): the row is decoded, changed and
 //! encoded again for each such read.
 //!
+//! Where one peer alone changes a row in the open rounds, it may send the whole row instead of its delta
+//! ([`RowStore::replace`]), which is then kept as it came: that saves decoding, adding and encoding.
+//!
 //! With overlapping rounds, a round must not see the deltas of its predecessor, so rows are
 //! multi-versioned: one **version** per round that has ended, as long as an open round reads it. A version
 //! has only the rows that were replaced when the next one began.
@@ -20,6 +23,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
+use hashbrown::HashMap;
 use thiserror::Error;
 
 use crate::round_deltas::RoundDeltas;
@@ -50,6 +54,12 @@ pub enum RowStoreError {
         /// Number of words.
         words: usize,
     },
+    /// The row is replaced, and changed once more before the round has ended.
+    #[error("the row of word {word} is replaced and changed again in rounds that are open")]
+    Replaced {
+        /// Index of the word in its partition.
+        word: u32,
+    },
 }
 
 /// Rows of one partition's words, which are numbered from 0.
@@ -70,6 +80,17 @@ pub struct RowStore {
     oldest: u64,
     /// Deltas of open rounds.
     changes: BTreeMap<Round, RoundDeltas>,
+    /// Rows that the ends of open rounds will replace.
+    replacements: BTreeMap<Round, Replacements>,
+}
+
+/// Rows that the end of a round will replace.
+#[derive(Clone, Debug, Default)]
+struct Replacements {
+    /// The new row of each word.
+    rows: HashMap<u32, Place>,
+    /// Change of each topic's count by all of them.
+    by_topic: Vec<i64>,
 }
 
 /// The changes that a read row contains.
@@ -132,8 +153,17 @@ impl RowStore {
             Place { start, len: (bytes.len() - start) as u32 }
         };
         let rows = (0..words).map(&mut empty).collect();
-        let (replaced, changes) = (VecDeque::new(), BTreeMap::new());
-        Self { code, rows, bytes, unused: 0, replaced, ended: 0, oldest: 0, changes }
+        Self {
+            code,
+            rows,
+            bytes,
+            unused: 0,
+            replaced: VecDeque::new(),
+            ended: 0,
+            oldest: 0,
+            changes: BTreeMap::new(),
+            replacements: BTreeMap::new(),
+        }
     }
 
     /// Number of words.
@@ -176,9 +206,7 @@ impl RowStore {
     ) -> Result<&'a [u8], RowStoreError> {
         match at {
             ReadAt::Version(version) => return Ok(self.encoded(version, word)),
-            ReadAt::Newest if !self.has_open_changes(word) => {
-                return Ok(self.encoded(self.ended, word));
-            }
+            ReadAt::Newest if !self.has_open_deltas(word) => return Ok(self.newest(word)),
             ReadAt::Newest => {}
         }
         self.decode_at(at, word, buffers)?;
@@ -205,7 +233,7 @@ impl RowStore {
         match at {
             ReadAt::Version(version) => self.read(version, word, row),
             ReadAt::Newest => {
-                self.read(self.ended, word, row);
+                self.read_encoded(self.newest(word), row);
                 for deltas in self.changes.values().filter(|deltas| deltas.has(word)) {
                     deltas.read(word, delta);
                     add(word, row, delta, changed)?;
@@ -217,8 +245,28 @@ impl RowStore {
     }
 
     /// Returns whether open rounds have deltas of a word.
-    fn has_open_changes(&self, word: u32) -> bool {
+    fn has_open_deltas(&self, word: u32) -> bool {
         self.changes.values().any(|deltas| deltas.has(word))
+    }
+
+    /// The row that an open round will put in the place of a word's.
+    fn replacement(&self, word: u32) -> Option<Place> {
+        self.replacements.values().find_map(|of_round| of_round.rows.get(&word).copied())
+    }
+
+    /// Encoded row of a word with the replacements of open rounds, without their deltas.
+    fn newest(&self, word: u32) -> &[u8] {
+        let place = self.replacement(word).unwrap_or(self.rows[word as usize]);
+        &self.bytes[place.range()]
+    }
+
+    /// Checks that no open round changes the row of a word.
+    ///
+    /// # Errors
+    /// [`RowStoreError::Replaced`].
+    pub(crate) fn check_unchanged(&self, word: u32) -> Result<(), RowStoreError> {
+        let is_changed = self.replacement(word).is_some() || self.has_open_deltas(word);
+        if is_changed { Err(RowStoreError::Replaced { word }) } else { Ok(()) }
     }
 
     /// Decodes the current row of a word.
@@ -243,7 +291,11 @@ impl RowStore {
     /// # Panics
     /// If there is no such word, or if the version was [forgotten](Self::forget).
     pub fn read(&self, version: u64, word: u32, row: &mut Vec<(u32, u32)>) {
-        let read: Result<(), WireError> = self.code.decode(&mut self.encoded(version, word), row);
+        self.read_encoded(self.encoded(version, word), row);
+    }
+
+    fn read_encoded(&self, mut encoded: &[u8], row: &mut Vec<(u32, u32)>) {
+        let read: Result<(), WireError> = self.code.decode(&mut encoded, row);
         read.expect("rows that were written here");
     }
 
@@ -251,7 +303,7 @@ impl RowStore {
     /// than once.
     ///
     /// # Errors
-    /// [`RowStoreError::Word`].
+    /// [`RowStoreError::Word`], or [`RowStoreError::Replaced`].
     pub fn add(
         &mut self,
         round: Round,
@@ -262,8 +314,28 @@ impl RowStore {
         if word as usize >= words {
             return Err(RowStoreError::Word { word, words });
         }
+        if self.replacement(word).is_some() {
+            return Err(RowStoreError::Replaced { word });
+        }
         self.changes.entry(round).or_insert_with(|| RoundDeltas::new(words)).add(word, delta);
         Ok(())
+    }
+
+    /// Replaces a word's row by one that was encoded with the code of these rows, when the round ends. The
+    /// row must be [unchanged](Self::check_unchanged) in the open rounds.
+    ///
+    /// # Panics
+    /// If there is no such word, or if the row has topics beyond K.
+    pub(crate) fn replace(&mut self, round: Round, word: u32, encoded: &[u8], row: &[(u32, u32)]) {
+        let mut before = Vec::new();
+        self.row(word, &mut before);
+        let place = Place { start: self.bytes.len(), len: encoded.len() as u32 };
+        self.bytes.extend_from_slice(encoded);
+        let Replacements { rows, by_topic } = self.replacements.entry(round).or_default();
+        by_topic.resize(self.code.topics() as usize, 0);
+        before.iter().for_each(|&(topic, count)| by_topic[topic as usize] -= i64::from(count));
+        row.iter().for_each(|&(topic, count)| by_topic[topic as usize] += i64::from(count));
+        rows.insert(word, place);
     }
 
     /// Ends a round: makes a version that contains its deltas. Adds the deltas of each topic to
@@ -276,9 +348,10 @@ impl RowStore {
     /// If `totals` does not have K entries.
     pub fn end_round(&mut self, round: Round, totals: &mut [i64]) -> Result<(), RowStoreError> {
         assert_eq!(totals.len(), self.code.topics() as usize, "one total per topic");
+        let mut rows = Vec::new();
         if let Some(mut deltas) = self.changes.remove(&round) {
             let len = self.bytes.len();
-            let mut rows = match self.write_changed(&mut deltas) {
+            rows = match self.write_changed(&mut deltas) {
                 Ok(rows) => rows,
                 Err(error) => {
                     self.bytes.truncate(len);
@@ -289,6 +362,13 @@ impl RowStore {
             for (topic, by) in deltas.changes() {
                 totals[topic as usize] += by;
             }
+        }
+        if let Some(replacements) = self.replacements.remove(&round) {
+            rows.extend(replacements.rows);
+            rows.sort_unstable_by_key(|row| row.0);
+            totals.iter_mut().zip(replacements.by_topic).for_each(|(total, by)| *total += by);
+        }
+        if !rows.is_empty() {
             for (word, place) in &mut rows {
                 std::mem::swap(&mut self.rows[*word as usize], place);
             }
@@ -334,7 +414,8 @@ impl RowStore {
     fn compact(&mut self) {
         let mut bytes = Vec::with_capacity(self.bytes.len() - self.unused);
         let older = self.replaced.iter_mut().flat_map(|(_, rows)| rows).map(|row| &mut row.1);
-        for place in self.rows.iter_mut().chain(older) {
+        let newer = self.replacements.values_mut().flat_map(|of_round| of_round.rows.values_mut());
+        for place in self.rows.iter_mut().chain(older).chain(newer) {
             let start = bytes.len();
             bytes.extend_from_slice(&self.bytes[place.range()]);
             place.start = start;
@@ -346,7 +427,12 @@ impl RowStore {
     pub fn memory(&self) -> usize {
         let places: usize = self.replaced.iter().map(|(_, rows)| rows.capacity()).sum();
         let changes: usize = self.changes.values().map(RoundDeltas::memory).sum();
-        self.bytes.capacity() + size_of::<Place>() * self.rows.capacity() + 24 * places + changes
+        let newer = |of_round: &Replacements| {
+            32 * of_round.rows.capacity() + 8 * of_round.by_topic.capacity()
+        };
+        let newer: usize = self.replacements.values().map(newer).sum();
+        let current = self.bytes.capacity() + size_of::<Place>() * self.rows.capacity();
+        current + 24 * places + changes + newer
     }
 }
 
@@ -509,6 +595,55 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_replaced_row_counts_from_the_end_of_its_round() {
+        let mut store = RowStore::new(4, 3);
+        let mut totals = [0; 4];
+        (0..3).for_each(|word| store.add(round(0), word, &[(0, 5), (2, 1)]).unwrap());
+        store.end_round(round(0), &mut totals).unwrap();
+        let row = |store: &RowStore, at| {
+            let mut buffers = RowBuffers::default();
+            let mut found: Vec<(u32, u32)> = Vec::new();
+            store
+                .code
+                .decode(&mut store.read_at(at, 1, &mut buffers).unwrap(), &mut found)
+                .unwrap();
+            assert_eq!(store.decode_at(at, 1, &mut buffers).unwrap(), found);
+            found
+        };
+        let (old, new) = (vec![(0, 5), (2, 1)], vec![(1, 6)]);
+        let mut encoded = Vec::new();
+        store.code.encode(&new, &mut encoded);
+        assert_eq!(store.check_unchanged(1), Ok(()));
+        let before = store.memory();
+        store.replace(round(2), 1, &encoded, &new);
+        assert!(store.memory() > before);
+        let refused = RowStoreError::Replaced { word: 1 };
+        assert_eq!(store.check_unchanged(1), Err(refused));
+        assert_eq!(store.add(round(3), 1, &[(1, 1)]), Err(refused));
+        // Deltas of other words, and the end of another round, do not touch it.
+        store.add(round(1), 0, &[(0, -5), (3, 5)]).unwrap();
+        assert_eq!(store.check_unchanged(0), Err(RowStoreError::Replaced { word: 0 }));
+        store.add(round(2), 2, &[(2, -1), (3, 1)]).unwrap();
+        store.end_round(round(1), &mut totals).unwrap();
+        store.compact();
+        for (at, expected) in [(ReadAt::Version(2), &old), (ReadAt::Newest, &new)] {
+            assert_eq!(&row(&store, at), expected, "{at:?}");
+        }
+        assert_eq!(totals, [10, 0, 3, 5]);
+        store.end_round(round(2), &mut totals).unwrap();
+        let versions = [(1, &old), (2, &old), (3, &new)];
+        let versions = versions.map(|(version, row)| (ReadAt::Version(version), row));
+        for (at, expected) in versions.into_iter().chain([(ReadAt::Newest, &new)]) {
+            assert_eq!(&row(&store, at), expected, "{at:?}");
+        }
+        assert_eq!(totals, [5, 6, 1, 6]);
+        store.forget(3);
+        assert_eq!((row(&store, ReadAt::Version(3)), store.check_unchanged(1)), (new, Ok(())));
+        let places: usize = store.rows.iter().map(|place| place.len as usize).sum();
+        assert_eq!(store.bytes.len() - store.unused, places);
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl Bytes {
             Kind::Sizes => self.sizes += bytes,
             Kind::Pull => self.routes += bytes,
             Kind::Push => self.pushed += bytes,
-            Kind::PushDeltas => self.gained += bytes,
+            Kind::PushDeltas | Kind::PushRows => self.gained += bytes,
             // Sent before the first epoch.
             Kind::Join => {}
         }
@@ -59,7 +59,7 @@ impl Bytes {
             Kind::Pull => self.rows += bytes,
             Kind::Push => self.answers += bytes,
             // These replies are empty.
-            Kind::PushDeltas | Kind::Join => {}
+            Kind::PushDeltas | Kind::PushRows | Kind::Join => {}
         }
     }
 

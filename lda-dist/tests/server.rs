@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use lda_core::Corpus;
 use lda_core::random::Xoshiro256PlusPlus;
-use lda_dist::config::Hybrid;
-use lda_dist::config::Options;
+use lda_dist::config::{Hybrid, Options, Routing};
 use lda_dist::placement::{Partitioner, Placement, Slice};
 use lda_dist::request::{self, HeadError, Kind, RequestHeader, put_routes, size_of_byte};
 use lda_dist::route::Route;
@@ -33,6 +32,14 @@ fn slice(topics: Range<u32>) -> Slice {
     Slice { number: 0, words: (0..8).collect(), topics }
 }
 
+/// Options with which rows stay at workers, that is, the shard alone changes them.
+fn that_stay() -> Options {
+    Options { shards: 1, routing: Routing::Pull, ..options() }
+}
+
+const KINDS: [Kind; 6] =
+    [Kind::Push, Kind::PushDeltas, Kind::Pull, Kind::Sizes, Kind::Join, Kind::PushRows];
+
 type Rows = Vec<(u32, Vec<(u32, u32)>)>;
 
 struct Both {
@@ -46,6 +53,10 @@ struct Both {
 
 /// One shard, and one server whose counts are the shard's.
 fn both() -> Both {
+    both_of(&options())
+}
+
+fn both_of(options: &Options) -> Both {
     let mut rng = Xoshiro256PlusPlus::from_seed(1);
     let documents: Vec<Vec<u32>> =
         (0..12).map(|_| (0..1 + rng.below(20)).map(|_| rng.below(8)).collect()).collect();
@@ -54,7 +65,7 @@ fn both() -> Both {
     let placement = Placement::new(Partitioner::Range, &[1; 8], 1, 1).unwrap();
     let documents = ShardDocuments { corpus: &corpus, range: 0..12, first: 0 };
     let shard = Shard::new(&spec, Hybrid::default(), &placement, 3, documents).unwrap();
-    let mut server = Server::new(&spec, &options(), JOIN, [slice(0..TOPICS)]);
+    let mut server = Server::new(&spec, options, JOIN, [slice(0..TOPICS)]);
     let mut join = Vec::new();
     shard.join(&spec, &placement, 0, JOIN, &mut join);
     assert_eq!(ask(&mut server, &join), Ok(Vec::new()));
@@ -109,6 +120,26 @@ impl Both {
         body
     }
 
+    /// A request to push every second row as a whole, with `moved` tokens of its first topic in another one, and
+    /// a delta that does the same for the others.
+    fn rows_moved(&self, moved: u32) -> Vec<u8> {
+        let (code, mut body) = (RowCode::new(TOPICS), Vec::new());
+        body.push((0..self.words).step_by(2).map(|bit| 1 << bit).sum());
+        let rows = self.rows().into_iter().filter(|row| !row.1.is_empty());
+        for (at, (_, mut row)) in rows.enumerate() {
+            let (from, to) = (row[0].0, row[1].0);
+            (row[0].1, row[1].1) = (row[0].1 - moved, row[1].1 + moved);
+            let delta = [(from, -(moved as i32)), (to, moved as i32)];
+            if at % 2 == 0 {
+                row.retain(|entry| entry.1 > 0);
+                code.encode(&row, &mut body);
+            } else {
+                code.encode(if moved == 0 { &[] } else { &delta[..] }, &mut body);
+            }
+        }
+        self.all_pulled(&body)
+    }
+
     fn end_round(&mut self) -> Result<(), RequestError> {
         self.server.end_round(ROUND, &mut vec![0; TOPICS as usize])?;
         self.server.begin_round(ROUND, &self.totals);
@@ -122,15 +153,17 @@ proptest! {
         cut in any::<prop::sample::Index>(),
         flips in prop::collection::vec((any::<prop::sample::Index>(), 0..8u8), 0..4),
         noise in prop::collection::vec(any::<u8>(), 0..60),
-        kind in 0..5usize,
+        kind in 0..KINDS.len(),
     ) {
+        let both = || both_of(&if kind == 5 { that_stay() } else { options() });
         let first = both();
-        let kind = [Kind::Push, Kind::PushDeltas, Kind::Pull, Kind::Sizes, Kind::Join][kind];
+        let kind = KINDS[kind];
         let mut join = Vec::new();
         first.shard.join(&first.spec, &first.placement, 0, JOIN, &mut join);
         let body = match kind {
             Kind::Push => first.documents(),
             Kind::PushDeltas => first.all_pulled(&vec![0; first.words]),
+            Kind::PushRows => first.rows_moved(0),
             Kind::Pull => first.all_pulled(&[]),
             Kind::Sizes => Vec::new(),
             Kind::Join => join.split_off(5),
@@ -161,6 +194,7 @@ proptest! {
                     prop_assert!(joined || tokens(&both.rows()) == tokens(&before));
                 }
                 Err(error) => {
+                    prop_assert!(kind != Kind::PushRows || bytes[0] == 4, "rows are checked at once");
                     let count = matches!(error, RequestError::RowStore(RowStoreError::Count { .. }));
                     prop_assert!(count, "{}", error);
                     prop_assert_eq!(&both.rows(), &before);
@@ -342,6 +376,71 @@ fn rounds_that_overlap_do_not_see_each_other() {
     assert_ne!(ask(&mut both.server, &of(third)), Ok(rows));
     let over = RequestError::Round { found: ROUND, now: next };
     assert_eq!(ask(&mut both.server, &of(ROUND)), Err(over));
+}
+
+#[test]
+fn rows_that_are_pushed_replace_those_of_the_server() {
+    let mut both = both_of(&that_stay());
+    let before = both.rows();
+    let body = both.rows_moved(1);
+    assert_eq!(both.ask(Kind::PushRows, &body), Ok(Vec::new()));
+    assert_eq!(both.rows(), before, "the round has not ended");
+    let twice = RequestError::RowStore(RowStoreError::Replaced { word: 0 });
+    assert_eq!(both.ask(Kind::PushRows, &body), Err(twice));
+    let mut changes = vec![0; TOPICS as usize];
+    both.server.end_round(ROUND, &mut changes).unwrap();
+    let mut expected = before.clone();
+    let mut moved = vec![0; TOPICS as usize];
+    for (_, row) in expected.iter_mut().filter(|row| !row.1.is_empty()) {
+        moved[row[0].0 as usize] -= 1;
+        moved[row[1].0 as usize] += 1;
+        (row[0].1, row[1].1) = (row[0].1 - 1, row[1].1 + 1);
+        row.retain(|entry| entry.1 > 0);
+    }
+    assert_eq!((both.rows(), changes), (expected, moved));
+}
+
+#[test]
+fn rows_that_do_not_fit_are_refused_and_change_nothing() {
+    let mut stay = both_of(&that_stay());
+    let before = stay.rows();
+    let body = stay.rows_moved(0);
+    let routes = stay.words.div_ceil(8);
+    // The first row, and the second row's delta, with one token more.
+    let (mut row, code) =
+        (before.iter().find(|row| !row.1.is_empty()).unwrap().1.clone(), RowCode::new(TOPICS));
+    let at = 2 * routes;
+    let (old, mut more) = (code.size(&row), Vec::new());
+    row[0].1 += 1;
+    code.encode(&row, &mut more);
+    let more = [&body[..at], &more, &body[at + old..]].concat();
+    let mut gains = body[..at + old].to_vec();
+    code.encode(&[(0, 1i32)], &mut gains);
+    gains.extend(&body[at + old + 1..]);
+    let refused = Err(RequestError::TokenCount { tokens: 1 });
+    assert_eq!(stay.ask(Kind::PushRows, &more), refused);
+    assert_eq!(stay.ask(Kind::PushRows, &gains), refused);
+    let short = &body[..body.len() - 1];
+    assert_eq!(stay.ask(Kind::PushRows, short), Err(WireError::Truncated.into()));
+    let long = [&body[..], &[0]].concat();
+    assert_eq!(stay.ask(Kind::PushRows, &long), Err(RequestError::Rest { bytes: 1 }));
+    let bits = HeadError::Bits { words: stay.words };
+    assert_eq!(stay.ask(Kind::PushRows, &body[..routes]), Err(bits.into()));
+    stay.end_round().unwrap();
+    assert_eq!(stay.rows(), before);
+    // Other shards may change the rows in the same round, or other servers have a part of them.
+    let only_deltas = Err(RequestError::OnlyDeltas { slice: 0 });
+    assert_eq!(both().ask(Kind::PushRows, &body), only_deltas);
+    let mut part = Server::<u16>::new(&stay.spec, &that_stay(), JOIN, [slice(0..TOPICS - 1)]);
+    let join = request(Kind::Join, &RequestHeader { round: JOIN, ..ABOUT }, &{
+        let mut words = Vec::new();
+        RowCode::new(8).encode::<u32>(&[], &mut words);
+        words
+    });
+    ask(&mut part, &join).unwrap();
+    part.end_round(JOIN, &mut vec![0; TOPICS as usize]).unwrap();
+    part.begin_round(ROUND, &stay.totals);
+    assert_eq!(ask(&mut part, &request(Kind::PushRows, &ABOUT, &[])), only_deltas);
 }
 
 /// A delta that moves a token of the first row's first topic to the next topic, and the request with it.

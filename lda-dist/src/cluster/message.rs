@@ -44,11 +44,13 @@ pub enum Message {
     Push,
     /// To servers: deltas of rows.
     PushDeltas,
+    /// To servers: rows, and deltas of others.
+    PushRows,
 }
 
 impl Message {
     /// All kinds, in order.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Words,
         Self::Ready,
         Self::RoundDone,
@@ -68,6 +70,7 @@ impl Message {
         Self::Pull,
         Self::Push,
         Self::PushDeltas,
+        Self::PushRows,
     ];
 
     /// Returns the kind that a request's first byte names. The rest may be malformed.
@@ -94,6 +97,7 @@ impl Message {
                 request::Kind::Pull => Self::Pull,
                 request::Kind::Push => Self::Push,
                 request::Kind::PushDeltas => Self::PushDeltas,
+                request::Kind::PushRows => Self::PushRows,
             },
         })
     }

@@ -13,6 +13,9 @@ use crate::placement::Placement;
 use crate::spec::ModelSpec;
 use crate::trip::TripContext;
 
+/// Version of the messages between nodes: a node does not understand those of another version.
+const MESSAGES: u8 = 2;
+
 /// Role of a node, and its number among the nodes of this role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeRole {
@@ -241,7 +244,7 @@ impl Setup {
         let spec = spec.fingerprint();
         let numbers =
             (spec, workers, epochs, evaluate_every, collect_model, corpus, checkpoint_every);
-        let mut text = format!("{numbers:?} {options:?}");
+        let mut text = format!("{MESSAGES} {numbers:?} {options:?}");
         if let Assignment::Each(workers) = assignment {
             // Under another assignment, a shard would be sampled twice or not at all.
             text.push_str(&format!(" {workers:?}"));

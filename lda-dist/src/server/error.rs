@@ -90,11 +90,18 @@ pub enum RequestError {
         /// The topic.
         topic: u32,
     },
-    /// The delta of a whole row does not sum to 0, but tokens only change their topics.
+    /// A row, or the delta of a whole row, changes the number of tokens, but tokens only change their topics.
     #[error("the delta of a row adds {tokens} tokens, and must add 0")]
     TokenCount {
         /// Sum of the delta.
         tokens: i64,
+    },
+    /// Rows are pushed, but other shards may change them in the same round, or this slice has only a part of
+    /// them.
+    #[error("rows of slice {slice} are pushed, and only their deltas may be")]
+    OnlyDeltas {
+        /// The slice.
+        slice: u16,
     },
     /// The deltas do not fit the rows.
     #[error(transparent)]

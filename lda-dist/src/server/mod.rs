@@ -341,6 +341,48 @@ impl<T: TopicIndex> SliceState<T> {
         Ok(())
     }
 
+    /// Replaces rows that a shard has pulled, and adds the deltas of others.
+    fn put_rows(&mut self, header: &RequestHeader, body: &[u8]) -> Result<(), RequestError> {
+        let Self { shards, store, topics, tokens, .. } = self;
+        let (words, mut routes) = (&shards[&header.shard], Vec::new());
+        let rest = request::take_routes(words.len(), body, &mut routes)?;
+        let code = RowCode::new(topics.end - topics.start);
+        let (are_whole, mut rest) = request::take_bits(pulled(words, &routes).count(), rest)?;
+        let are_whole: Vec<bool> = are_whole.collect();
+        let (mut rows, mut deltas) = (Lists::<u32>::default(), Lists::<i32>::default());
+        let mut encoded = Vec::new();
+        // All is read and checked before anything changes.
+        for (word, is_whole) in pulled(words, &routes).zip(&are_whole) {
+            let more: i128 = if *is_whole {
+                let before = rest;
+                let row = rows.read(code, &mut rest)?;
+                encoded.push(&before[..before.len() - rest.len()]);
+                let sum: i128 = row.iter().map(|entry| i128::from(entry.1)).sum();
+                sum - i128::from(tokens[word as usize])
+            } else {
+                let delta = deltas.read(code, &mut rest)?;
+                delta.iter().map(|entry| i128::from(entry.1)).sum()
+            };
+            if more != 0 {
+                return Err(RequestError::TokenCount { tokens: more as i64 });
+            }
+            store.check_unchanged(word)?;
+        }
+        at_end(rest)?;
+        let mut whole = encoded.into_iter().zip(rows.iter());
+        let mut deltas = deltas.iter();
+        for (word, is_whole) in pulled(words, &routes).zip(are_whole) {
+            if is_whole {
+                let (encoded, row) = whole.next().expect("one for each bit that is set");
+                store.replace(header.round, word, encoded, row);
+            } else {
+                let delta = deltas.next().expect("one for each bit that is not set");
+                store.add(header.round, word, delta)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Adds pseudo-counts as if a shard joined with them.
     fn join_pseudo_counts(&mut self, joining: Round, counts: &PseudoCounts) {
         let Self { store, topics, words, tokens, .. } = self;

@@ -9,6 +9,7 @@ use super::push::{Push, RowSource};
 use super::{Open, Server, SliceState};
 use crate::config::Options;
 use crate::partition_sampler::{PartitionSampler, RoundContext};
+use crate::plan::rows_may_stay;
 use crate::request::{self, Kind, RequestHeader};
 use crate::row_cache::{ROW_CACHE_BYTES, RowCache};
 use crate::row_store::ReadAt;
@@ -140,6 +141,12 @@ impl Serving<'_> {
             Kind::PushDeltas => {
                 let is_whole = of.topics == (0..self.spec.topics());
                 of.add_deltas(&header, is_whole, body)?;
+            }
+            Kind::PushRows => {
+                if !rows_may_stay(self.options) || of.topics != (0..self.spec.topics()) {
+                    return Err(RequestError::OnlyDeltas { slice });
+                }
+                of.put_rows(&header, body)?;
             }
             Kind::Push => {
                 served.pushed = self.push((of, sampler), open, &header, body, &mut served.reply)?;

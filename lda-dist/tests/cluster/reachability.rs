@@ -11,7 +11,7 @@ fn never_sent(kind: Kind) -> Option<&'static str> {
     let Kind { to, message, part } = kind;
     let to_master =
         matches!(message, Words | Ready | RoundDone | RestartRequest | Unreadable | Stop | Failed);
-    let of_worker = matches!(message, Join | Sizes | Pull | Push | PushDeltas);
+    let of_worker = matches!(message, Join | Sizes | Pull | Push | PushDeltas | PushRows);
     let gets = match (to, part) {
         (Who::Master, Part::Asked) => to_master,
         (Who::Master, _) => !to_master && !of_worker,
@@ -49,7 +49,7 @@ fn never_then(kind: Kind, phase: Phase) -> Option<&'static str> {
     match (kind.to, kind.message, phase) {
         (
             Who::Worker,
-            RoundDone | RestartRequest | Join | Sizes | Pull | Push | PushDeltas,
+            RoundDone | RestartRequest | Join | Sizes | Pull | Push | PushDeltas | PushRows,
             Phase::Waiting,
         ) => Some("a worker with shards keeps them until it crashes"),
         _ => None,

@@ -61,8 +61,9 @@ impl Target {
     /// Whether workers send the target to a server, where it is queued until the server has
     /// restarted.
     pub fn is_queued(self) -> bool {
-        use Message::{Join, Pull, Push, PushDeltas, Sizes};
-        let is_of_round = matches!(self.kind.message, Join | Sizes | Pull | Push | PushDeltas);
+        use Message::{Join, Pull, Push, PushDeltas, PushRows, Sizes};
+        let is_of_round =
+            matches!(self.kind.message, Join | Sizes | Pull | Push | PushDeltas | PushRows);
         self.is_for_restarted_node() && is_of_round
     }
 

@@ -406,7 +406,7 @@ fn watchers_see_all_bytes() {
                     (rows[0], entries[0]) =
                         (rows[0] + exchange.rows, entries[0] + exchange.entries);
                 }
-                Kind::PushDeltas => {
+                Kind::PushDeltas | Kind::PushRows => {
                     seen.gained += request;
                     (rows[1], entries[1]) =
                         (rows[1] + exchange.rows, entries[1] + exchange.entries);

@@ -95,7 +95,7 @@ impl Work {
                 self.row_bytes += reply as f64;
                 self.row_entries += entries as f64;
             }
-            Kind::PushDeltas => {
+            Kind::PushDeltas | Kind::PushRows => {
                 self.gained_seconds += took;
                 self.gained_entries += entries as f64;
             }

@@ -116,7 +116,7 @@ impl Tally {
         let rows = rows_bytes(exchange.rows, exchange.entries);
         match exchange.kind {
             Kind::Pull => self.plain.rows += rows,
-            Kind::PushDeltas => self.plain.gained += rows,
+            Kind::PushDeltas | Kind::PushRows => self.plain.gained += rows,
             Kind::Push => {
                 for document in exchange.documents {
                     let tokens = document.tokens.len() as u64;

@@ -547,7 +547,9 @@ impl<T: TopicIndex> Attempt<T> {
         let how = match kind {
             request::Kind::Sizes | request::Kind::Pull => RequestKind::Pull,
             request::Kind::Push => RequestKind::Call,
-            request::Kind::Join | request::Kind::PushDeltas => RequestKind::Push,
+            request::Kind::Join | request::Kind::PushDeltas | request::Kind::PushRows => {
+                RequestKind::Push
+            }
         };
         self.requests.send(node.port, server, how, &bytes, purpose);
     }
