@@ -33,6 +33,9 @@ use crate::spec::Round;
 use crate::trip::{TripContext, TripRequest};
 use crate::wire::{Lists, RowCode};
 
+/// Topics and counts of a row, topics ascending.
+type Row<'a> = &'a [(u32, u32)];
+
 /// Rows that are requested on behalf of one shard.
 #[derive(Debug)]
 struct Part {
@@ -164,36 +167,31 @@ impl RowsRequest {
         let mut parts = std::mem::take(&mut self.parts);
         let read = parts.iter_mut().map(|part| part.read_new(cx, partition));
         let read = read.collect::<Result<Vec<Lists<u32>>, _>>()?;
-        let lists = || {
-            let each = parts.iter().zip(&read);
-            each.flat_map(|(part, lists)| {
-                part.rows.iter().map(|&row| row as usize).zip(lists.iter())
-            })
-        };
-        let mut tokens = vec![0; words.len()];
-        lists().for_each(|(row, list)| {
-            tokens[row] = list.iter().map(|entry| u64::from(entry.1)).sum()
-        });
+        let mut lists: Vec<Row<'_>> = vec![&[]; words.len()];
+        for (part, read) in parts.iter().zip(&read) {
+            part.rows.iter().zip(read.iter()).for_each(|(&row, list)| lists[row as usize] = list);
+        }
         let topics = cx.spec.topics() as usize;
-        let mut rows = Rows::new(topics, tokens.into_iter(), Density::Auto)?;
-        lists().for_each(|(row, list)| rows.write(row, list.iter().copied()));
-        check_tokens(partition, &words, &rows, shards)?;
+        check_tokens(partition, (&words, &lists), topics, shards)?;
+        let tokens = lists.iter().map(|list| list.iter().map(|entry| u64::from(entry.1)).sum());
+        let mut rows = Rows::new(topics, tokens, Density::Auto)?;
+        lists.iter().enumerate().for_each(|(row, list)| rows.write(row, list.iter().copied()));
         Ok(HeldRows { partition, words, rows, parts, is_ahead: false })
     }
 }
 
-/// Checks that each row counts the tokens of the shards that sample its word.
+/// Checks that the row of each word counts the tokens of the shards that sample it.
 fn check_tokens<T: TopicIndex>(
     partition: u16,
-    words: &[u32],
-    rows: &Rows<T>,
+    (words, rows): (&[u32], &[Row<'_>]),
+    topics: usize,
     shards: &[&Shard<T>],
 ) -> Result<(), AnswerError> {
-    let mut left = vec![0; rows.topics()];
+    let mut left = vec![0; topics];
     let mut shards: Vec<_> =
         shards.iter().map(|shard| shard.sampled_words(partition).peekable()).collect();
-    for (row, &word) in words.iter().enumerate() {
-        rows.for_each(row, |topic, count| left[topic as usize] = count);
+    for (&word, row) in words.iter().zip(rows) {
+        row.iter().for_each(|&(topic, count)| left[topic as usize] = count);
         for shard in &mut shards {
             let Some((_, topics)) = shard.next_if(|next| next.0 == word) else { continue };
             for topic in topics {
@@ -201,7 +199,7 @@ fn check_tokens<T: TopicIndex>(
                 *left = u32::checked_sub(*left, 1).ok_or(AnswerError::Row { word })?;
             }
         }
-        rows.for_each(row, |topic, _| left[topic as usize] = 0);
+        row.iter().for_each(|&(topic, _)| left[topic as usize] = 0);
     }
     Ok(())
 }
@@ -570,9 +568,8 @@ mod tests {
         // The second push follows without another pull.
         for to in [1, 4] {
             held.sample_for_test(world.cx());
-            for row in 0..3 {
-                let from = before[row][0].0;
-                held.rows.decrement(row, from);
+            for (row, before) in before.iter().enumerate() {
+                held.rows.decrement(row, before[0].0);
                 held.rows.increment(row, to);
             }
             let requests = held.push(world.cx(), round);
