@@ -54,8 +54,8 @@ pub enum RowStoreError {
         /// Number of words.
         words: usize,
     },
-    /// The row is replaced, and changed once more before the round has ended.
-    #[error("the row of word {word} is replaced and changed again in rounds that are open")]
+    /// The row is replaced, and changed once more in the same round.
+    #[error("the row of word {word} is replaced, and changed once more in the same round")]
     Replaced {
         /// Index of the word in its partition.
         word: u32,
@@ -89,7 +89,7 @@ pub struct RowStore {
 struct Replacements {
     /// The new row of each word.
     rows: HashMap<u32, Place>,
-    /// Change of each topic's count by all of them.
+    /// Count of each topic in all of them.
     by_topic: Vec<i64>,
 }
 
@@ -206,7 +206,9 @@ impl RowStore {
     ) -> Result<&'a [u8], RowStoreError> {
         match at {
             ReadAt::Version(version) => return Ok(self.encoded(version, word)),
-            ReadAt::Newest if !self.has_open_deltas(word) => return Ok(self.newest(word)),
+            ReadAt::Newest if self.open_deltas(word).next().is_none() => {
+                return Ok(self.newest(word));
+            }
             ReadAt::Newest => {}
         }
         self.decode_at(at, word, buffers)?;
@@ -234,7 +236,7 @@ impl RowStore {
             ReadAt::Version(version) => self.read(version, word, row),
             ReadAt::Newest => {
                 self.read_encoded(self.newest(word), row);
-                for deltas in self.changes.values().filter(|deltas| deltas.has(word)) {
+                for deltas in self.open_deltas(word) {
                     deltas.read(word, delta);
                     add(word, row, delta, changed)?;
                     std::mem::swap(row, changed);
@@ -244,29 +246,41 @@ impl RowStore {
         Ok(row)
     }
 
-    /// Returns whether open rounds have deltas of a word.
-    fn has_open_deltas(&self, word: u32) -> bool {
-        self.changes.values().any(|deltas| deltas.has(word))
+    /// The last row that an open round will put in the place of a word's, and the round.
+    fn replacement(&self, word: u32) -> Option<(Round, Place)> {
+        let last_first = self.replacements.iter().rev();
+        last_first.into_iter().find_map(|(round, of)| Some((*round, *of.rows.get(&word)?)))
     }
 
-    /// The row that an open round will put in the place of a word's.
-    fn replacement(&self, word: u32) -> Option<Place> {
-        self.replacements.values().find_map(|of_round| of_round.rows.get(&word).copied())
+    /// Deltas of a word in open rounds after the last that replaces its row.
+    fn open_deltas(&self, word: u32) -> impl Iterator<Item = &RoundDeltas> {
+        let replaced = self.replacement(word).map(|last| last.0);
+        let later = self.changes.iter().filter(move |(round, _)| Some(**round) > replaced);
+        later.map(|(_, deltas)| deltas).filter(move |deltas| deltas.has(word))
     }
 
-    /// Encoded row of a word with the replacements of open rounds, without their deltas.
+    /// Encoded row of a word with the replacements of open rounds, without later deltas.
     fn newest(&self, word: u32) -> &[u8] {
-        let place = self.replacement(word).unwrap_or(self.rows[word as usize]);
+        let place = self.replacement(word).map_or(self.rows[word as usize], |last| last.1);
         &self.bytes[place.range()]
     }
 
-    /// Checks that no open round changes the row of a word.
+    /// Checks that a round does not change the row of a word yet, so that the round may
+    /// [replace](Self::replace) it.
     ///
     /// # Errors
     /// [`RowStoreError::Replaced`].
-    pub(crate) fn check_unchanged(&self, word: u32) -> Result<(), RowStoreError> {
-        let is_changed = self.replacement(word).is_some() || self.has_open_deltas(word);
-        if is_changed { Err(RowStoreError::Replaced { word }) } else { Ok(()) }
+    pub(crate) fn check_unchanged(&self, round: Round, word: u32) -> Result<(), RowStoreError> {
+        let has_delta = self.changes.get(&round).is_some_and(|deltas| deltas.has(word));
+        if has_delta || self.is_replaced(round, word) {
+            return Err(RowStoreError::Replaced { word });
+        }
+        Ok(())
+    }
+
+    /// Returns whether a round replaces the row of a word.
+    fn is_replaced(&self, round: Round, word: u32) -> bool {
+        self.replacements.get(&round).is_some_and(|of_round| of_round.rows.contains_key(&word))
     }
 
     /// Decodes the current row of a word.
@@ -314,28 +328,37 @@ impl RowStore {
         if word as usize >= words {
             return Err(RowStoreError::Word { word, words });
         }
-        if self.replacement(word).is_some() {
+        if self.is_replaced(round, word) {
             return Err(RowStoreError::Replaced { word });
         }
         self.changes.entry(round).or_insert_with(|| RoundDeltas::new(words)).add(word, delta);
         Ok(())
     }
 
-    /// Replaces a word's row by one that was encoded with the code of these rows, when the round ends. The
-    /// row must be [unchanged](Self::check_unchanged) in the open rounds.
+    /// Replaces a word's row by one that was encoded with the code of these rows, when the round ends. It
+    /// contains the changes of earlier rounds, also of those that arrive later.
+    ///
+    /// # Errors
+    /// [`RowStoreError::Replaced`] if the round changes the row already.
     ///
     /// # Panics
     /// If there is no such word, or if the row has topics beyond K.
-    pub(crate) fn replace(&mut self, round: Round, word: u32, encoded: &[u8], row: &[(u32, u32)]) {
-        let mut before = Vec::new();
-        self.row(word, &mut before);
+    pub(crate) fn replace(
+        &mut self,
+        round: Round,
+        word: u32,
+        encoded: &[u8],
+        row: &[(u32, u32)],
+    ) -> Result<(), RowStoreError> {
+        assert!((word as usize) < self.num_words(), "a word of the partition");
+        self.check_unchanged(round, word)?;
         let place = Place { start: self.bytes.len(), len: encoded.len() as u32 };
         self.bytes.extend_from_slice(encoded);
         let Replacements { rows, by_topic } = self.replacements.entry(round).or_default();
         by_topic.resize(self.code.topics() as usize, 0);
-        before.iter().for_each(|&(topic, count)| by_topic[topic as usize] -= i64::from(count));
         row.iter().for_each(|&(topic, count)| by_topic[topic as usize] += i64::from(count));
         rows.insert(word, place);
+        Ok(())
     }
 
     /// Ends a round: makes a version that contains its deltas. Adds the deltas of each topic to
@@ -364,9 +387,16 @@ impl RowStore {
             }
         }
         if let Some(replacements) = self.replacements.remove(&round) {
+            let mut before = Vec::new();
+            for &word in replacements.rows.keys() {
+                self.row(word, &mut before);
+                before
+                    .iter()
+                    .for_each(|&(topic, count)| totals[topic as usize] -= i64::from(count));
+            }
+            totals.iter_mut().zip(replacements.by_topic).for_each(|(total, by)| *total += by);
             rows.extend(replacements.rows);
             rows.sort_unstable_by_key(|row| row.0);
-            totals.iter_mut().zip(replacements.by_topic).for_each(|(total, by)| *total += by);
         }
         if !rows.is_empty() {
             for (word, place) in &mut rows {
@@ -616,16 +646,16 @@ mod tests {
         let (old, new) = (vec![(0, 5), (2, 1)], vec![(1, 6)]);
         let mut encoded = Vec::new();
         store.code.encode(&new, &mut encoded);
-        assert_eq!(store.check_unchanged(1), Ok(()));
         let before = store.memory();
-        store.replace(round(2), 1, &encoded, &new);
+        store.replace(round(2), 1, &encoded, &new).unwrap();
         assert!(store.memory() > before);
-        let refused = RowStoreError::Replaced { word: 1 };
-        assert_eq!(store.check_unchanged(1), Err(refused));
-        assert_eq!(store.add(round(3), 1, &[(1, 1)]), Err(refused));
+        let refused = Err(RowStoreError::Replaced { word: 1 });
+        assert_eq!(store.replace(round(2), 1, &encoded, &new), refused);
+        assert_eq!(store.add(round(2), 1, &[(1, 1)]), refused);
         // Deltas of other words, and the end of another round, do not touch it.
         store.add(round(1), 0, &[(0, -5), (3, 5)]).unwrap();
-        assert_eq!(store.check_unchanged(0), Err(RowStoreError::Replaced { word: 0 }));
+        let refused = Err(RowStoreError::Replaced { word: 0 });
+        assert_eq!(store.replace(round(1), 0, &encoded, &new), refused);
         store.add(round(2), 2, &[(2, -1), (3, 1)]).unwrap();
         store.end_round(round(1), &mut totals).unwrap();
         store.compact();
@@ -641,9 +671,43 @@ mod tests {
         }
         assert_eq!(totals, [5, 6, 1, 6]);
         store.forget(3);
-        assert_eq!((row(&store, ReadAt::Version(3)), store.check_unchanged(1)), (new, Ok(())));
+        assert_eq!(row(&store, ReadAt::Version(3)), new);
         let places: usize = store.rows.iter().map(|place| place.len as usize).sum();
         assert_eq!(store.bytes.len() - store.unused, places);
+    }
+
+    /// A worker pushes its changes at the end of an epoch, and the row in the next round, before the first one has
+    /// ended.
+    #[test]
+    fn a_row_replaces_changes_of_earlier_rounds_and_gets_those_of_later_ones() {
+        let mut store = RowStore::new(3, 1);
+        let mut totals = [0; 3];
+        store.add(round(0), 0, &[(0, 9)]).unwrap();
+        store.end_round(round(0), &mut totals).unwrap();
+        let replace = |store: &mut RowStore, number, new: &[(u32, u32)]| {
+            let mut encoded = Vec::new();
+            store.code.encode(new, &mut encoded);
+            store.replace(round(number), 0, &encoded, new).unwrap();
+        };
+        // Messages may arrive in any order.
+        replace(&mut store, 3, &[(0, 6), (1, 2), (2, 1)]);
+        store.add(round(4), 0, &[(0, -6), (2, 6)]).unwrap();
+        store.add(round(1), 0, &[(0, -1), (1, 1)]).unwrap();
+        replace(&mut store, 2, &[(0, 7), (1, 2)]);
+        let mut row = Vec::new();
+        let newest = [(1, 2), (2, 7)];
+        let after = [&[(0, 8), (1, 1)][..], &[(0, 7), (1, 2)], &[(0, 6), (1, 2), (2, 1)], &newest];
+        for (number, expected) in (1..).zip(after) {
+            let mut buffers = RowBuffers::default();
+            assert_eq!(store.decode_at(ReadAt::Newest, 0, &mut buffers).unwrap(), newest);
+            store.end_round(round(number), &mut totals).unwrap();
+            store.row(0, &mut row);
+            assert_eq!(row, expected, "round {number}");
+            let counts = [0, 1, 2].map(|topic| {
+                expected.iter().find(|entry| entry.0 == topic).map_or(0, |entry| i64::from(entry.1))
+            });
+            assert_eq!(totals, counts, "round {number}");
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@
 //!    each round:
 //! master → servers  end: the reply has the delta of C_k, and after an epoch aggregates of all rows
 //! master → servers  begin; when all servers have replied: master → workers  begin
-//! worker → servers  sizes, pull, push, deltas: some partitions before the one that is sampled
+//! worker → servers  sizes, pull, push, deltas or rows: some partitions before the one that is sampled
 //! worker → master   done: with the delta of C_k, if rows stay at workers
 //!    after the last round:
 //! master → servers  rows: a slice at a time, if the master collects the model
@@ -27,8 +27,8 @@
 //!
 //! If all rows are [pulled](crate::config::Routing::Pull) and there is a round for each shard and each
 //! round of [staleness](crate::config::Options::sync), the rows of a partition stay at a worker while
-//! its shards sample it one after another: they are pulled once for all of them, and their deltas are pushed
-//! together. Until then servers lack these changes; workers tell the master the changes of C_k.
+//! its shards sample it one after another: they are pulled once for all of them, and their changes are pushed
+//! together, each row's as a delta, or as the whole row if the worker has many tokens of the word. Until then servers lack these changes; workers tell the master the changes of C_k.
 //!
 //! Shards belong to the run. A worker has consecutive shards, or those that it is
 //! [assigned](Setup::assignment). The results are those of [`in_process`](crate::in_process) to the
@@ -78,8 +78,8 @@
 //! | | at most |
 //! |---|---|
 //! | requests of a worker during the joining | 16 MiB, and a partition of a shard: it sends more as servers acknowledge |
-//! | and while it samples | n pushes, as a partition starts when another ends; n deltas to each server, which processes requests in order |
-//! | and after an epoch, of rows that stay | the deltas of n + t partitions |
+//! | and while it samples | n pushes, as a partition starts when another ends; the deltas or rows of n partitions to each server, which processes requests in order |
+//! | and after an epoch, of rows that stay | the deltas or rows of n + t partitions |
 //! | of these, in flight | 256 MiB, or one ([`in_flight`](lda_transport::rpc::Config::in_flight)) |
 //! | replies to it | n (R + answer) |
 //! | a push and its answer | about 2 R, as [pushed words](crate::route) cost less than their rows there and back: 0.6 R in tests with skew; if [all are pushed](crate::config::Routing::Push), the rows of C_d of the shard |
@@ -102,7 +102,7 @@
 //!
 //! A worker at which rows stay holds about S/W times the rows of a partition of each round more, as
 //! counts and encoded; partitions whose rows would take more than its shards do are pulled for each shard
-//! instead. A server then gets the deltas of as many rounds at once.
+//! instead. A server then gets the changes of as many rounds at once.
 //!
 //! This is the worst case, in which each token has a topic of its own and moves in each round. In
 //! tests with a word that is in all documents, a document that has nearly all tokens, and equal

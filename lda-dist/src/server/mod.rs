@@ -366,7 +366,7 @@ impl<T: TopicIndex> SliceState<T> {
             if more != 0 {
                 return Err(RequestError::TokenCount { tokens: more as i64 });
             }
-            store.check_unchanged(word)?;
+            store.check_unchanged(header.round, word)?;
         }
         at_end(rest)?;
         let mut whole = encoded.into_iter().zip(rows.iter());
@@ -374,7 +374,7 @@ impl<T: TopicIndex> SliceState<T> {
         for (word, is_whole) in pulled(words, &routes).zip(are_whole) {
             if is_whole {
                 let (encoded, row) = whole.next().expect("one for each bit that is set");
-                store.replace(header.round, word, encoded, row);
+                store.replace(header.round, word, encoded, row)?;
             } else {
                 let delta = deltas.next().expect("one for each bit that is not set");
                 store.add(header.round, word, delta)?;

@@ -194,6 +194,6 @@ fn every_cell_has_its_own_index() {
     assert_eq!(table.to_string().lines().count(), rows);
     let twice = table.clone();
     table.merge(&twice);
-    assert_eq!(table.at(Who::Worker, Fault::Lost, Phase::Between), 2 * 38);
+    assert_eq!(table.at(Who::Worker, Fault::Lost, Phase::Between), 2 * 40);
     assert_eq!(table.met(Kind::all().next().unwrap(), Fault::Parted), 2 * PHASES as u64);
 }

@@ -60,9 +60,8 @@ pub struct Local {
     /// Model and division of the work.
     #[command(flatten)]
     pub training: Training,
-    /// Number of shards of the documents. Changes results; more shards move more bytes, because each
-    /// pulls the rows of its own words [default: 8, or the number of workers if larger, at most the
-    /// number of documents]
+    /// Number of shards of the documents, at least one for each thread of all workers. Changes results
+    /// [default: 8, or the number of workers if larger, at most the number of documents]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..))]
     pub shards: Option<u16>,
 
@@ -105,9 +104,8 @@ pub struct Cut {
     /// Output directory or object store, such as s3://bucket/prefix
     #[arg(long, value_name = "DIR|URL")]
     pub out: StorageUrl,
-    /// Number of shards of the documents, at least one per worker. Changes results; more shards move
-    /// more bytes, because each pulls the rows of its own words, so use the largest number of workers
-    /// that may ever run
+    /// Number of shards of the documents, at least one for each thread of all workers that may ever run.
+    /// Changes results
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = value_parser!(u16).range(1..))]
     pub shards: u16,
     /// Add the words of this model, so that a run can continue from it

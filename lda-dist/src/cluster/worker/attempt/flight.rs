@@ -12,6 +12,8 @@ use crate::trip::Trip;
 pub(super) struct PartitionInFlight<T> {
     pub task: PartitionTask,
     pub source: Source<T>,
+    /// False if the rows were here before, so that the partition takes no memory and waits for no server.
+    pub is_requested: bool,
 }
 
 /// Source of a partition's rows.
@@ -26,6 +28,16 @@ pub(super) enum Source<T> {
 }
 
 impl<T: TopicIndex> PartitionInFlight<T> {
+    /// A partition whose rows are requested.
+    pub fn requested(task: PartitionTask, source: Source<T>) -> Self {
+        Self { task, source, is_requested: true }
+    }
+
+    /// A partition whose rows are here.
+    pub fn held(task: PartitionTask, rows: HeldRows<T>) -> Self {
+        Self { task, source: Source::Held(rows), is_requested: false }
+    }
+
     /// The trip, if the rows do not stay here.
     pub fn trip(&mut self) -> Option<&mut Trip<Frame>> {
         match &mut self.source {

@@ -283,12 +283,9 @@ impl<T: TopicIndex> Attempt<T> {
         Ok(())
     }
 
-    /// Number of partitions in flight whose rows came, or come, for them alone. Rows that stay here wait for
-    /// no server.
+    /// Number of partitions in flight whose rows were not here when they started.
     fn requested(&self) -> usize {
-        let is_requested =
-            |flight: &&PartitionInFlight<T>| !matches!(flight.source, Source::Held(_));
-        self.in_flight.iter().filter(is_requested).count()
+        self.in_flight.iter().filter(|flight| flight.is_requested).count()
     }
 
     /// Returns whether nothing of this round is left to sample.
@@ -479,7 +476,7 @@ impl<T: TopicIndex> Attempt<T> {
         let shard = &self.shards[task.shard];
         let mut trip = Trip::new(shard.number(), task.partition, task.round);
         let request = trip.start(node.setup.trip(&self.placement), shard);
-        self.in_flight.push_back(PartitionInFlight { task, source: Source::Trip(trip) });
+        self.in_flight.push_back(PartitionInFlight::requested(task, Source::Trip(trip)));
         match request {
             Some(sizes) => self.send(&sizes, RequestPurpose::Sizes(task), node),
             None => self.pull(task, node),
@@ -490,7 +487,7 @@ impl<T: TopicIndex> Attempt<T> {
     /// before.
     fn start_visit(&mut self, task: PartitionTask, node: &mut Node<'_, T>) {
         if let Some(rows) = self.held.remove(&task.partition) {
-            self.in_flight.push_back(PartitionInFlight { task, source: Source::Held(rows) });
+            self.in_flight.push_back(PartitionInFlight::held(task, rows));
             return;
         }
         if !self.shards[task.shard].samples(task.partition) {
@@ -501,7 +498,7 @@ impl<T: TopicIndex> Attempt<T> {
         let turns: Vec<&Shard<T>> = turns.into_iter().map(|index| &self.shards[index]).collect();
         let mut request = RowsRequest::new(cx, task.partition, &turns);
         let requests = request.requests(cx, task.round);
-        self.in_flight.push_back(PartitionInFlight { task, source: Source::Requested(request) });
+        self.in_flight.push_back(PartitionInFlight::requested(task, Source::Requested(request)));
         for (position, request) in (0..).zip(requests) {
             self.send(&request, RequestPurpose::Rows(task, position), node);
         }
