@@ -80,17 +80,8 @@ pub struct RowStore {
     oldest: u64,
     /// Deltas of open rounds.
     changes: BTreeMap<Round, RoundDeltas>,
-    /// Rows that the ends of open rounds will replace.
-    replacements: BTreeMap<Round, Replacements>,
-}
-
-/// Rows that the end of a round will replace.
-#[derive(Clone, Debug, Default)]
-struct Replacements {
-    /// The new row of each word.
-    rows: HashMap<u32, Place>,
-    /// Count of each topic in all of them.
-    by_topic: Vec<i64>,
+    /// New rows of the words whose rows the end of an open round will replace.
+    replacements: BTreeMap<Round, HashMap<u32, Place>>,
 }
 
 /// The changes that a read row contains.
@@ -249,7 +240,7 @@ impl RowStore {
     /// The last row that an open round will put in the place of a word's, and the round.
     fn replacement(&self, word: u32) -> Option<(Round, Place)> {
         let last_first = self.replacements.iter().rev();
-        last_first.into_iter().find_map(|(round, of)| Some((*round, *of.rows.get(&word)?)))
+        last_first.into_iter().find_map(|(round, of)| Some((*round, *of.get(&word)?)))
     }
 
     /// Deltas of a word in open rounds after the last that replaces its row.
@@ -280,7 +271,7 @@ impl RowStore {
 
     /// Returns whether a round replaces the row of a word.
     fn is_replaced(&self, round: Round, word: u32) -> bool {
-        self.replacements.get(&round).is_some_and(|of_round| of_round.rows.contains_key(&word))
+        self.replacements.get(&round).is_some_and(|rows| rows.contains_key(&word))
     }
 
     /// Decodes the current row of a word.
@@ -342,22 +333,18 @@ impl RowStore {
     /// [`RowStoreError::Replaced`] if the round changes the row already.
     ///
     /// # Panics
-    /// If there is no such word, or if the row has topics beyond K.
+    /// If there is no such word.
     pub(crate) fn replace(
         &mut self,
         round: Round,
         word: u32,
         encoded: &[u8],
-        row: &[(u32, u32)],
     ) -> Result<(), RowStoreError> {
         assert!((word as usize) < self.num_words(), "a word of the partition");
         self.check_unchanged(round, word)?;
         let place = Place { start: self.bytes.len(), len: encoded.len() as u32 };
         self.bytes.extend_from_slice(encoded);
-        let Replacements { rows, by_topic } = self.replacements.entry(round).or_default();
-        by_topic.resize(self.code.topics() as usize, 0);
-        row.iter().for_each(|&(topic, count)| by_topic[topic as usize] += i64::from(count));
-        rows.insert(word, place);
+        self.replacements.entry(round).or_default().insert(word, place);
         Ok(())
     }
 
@@ -387,15 +374,17 @@ impl RowStore {
             }
         }
         if let Some(replacements) = self.replacements.remove(&round) {
-            let mut before = Vec::new();
-            for &word in replacements.rows.keys() {
+            let (mut before, mut after) = (Vec::new(), Vec::new());
+            for (&word, place) in &replacements {
                 self.row(word, &mut before);
-                before
-                    .iter()
-                    .for_each(|&(topic, count)| totals[topic as usize] -= i64::from(count));
+                self.read_encoded(&self.bytes[place.range()], &mut after);
+                for (row, sign) in [(&before, -1), (&after, 1)] {
+                    for &(topic, count) in row {
+                        totals[topic as usize] += sign * i64::from(count);
+                    }
+                }
             }
-            totals.iter_mut().zip(replacements.by_topic).for_each(|(total, by)| *total += by);
-            rows.extend(replacements.rows);
+            rows.extend(replacements);
             rows.sort_unstable_by_key(|row| row.0);
         }
         if !rows.is_empty() {
@@ -444,7 +433,7 @@ impl RowStore {
     fn compact(&mut self) {
         let mut bytes = Vec::with_capacity(self.bytes.len() - self.unused);
         let older = self.replaced.iter_mut().flat_map(|(_, rows)| rows).map(|row| &mut row.1);
-        let newer = self.replacements.values_mut().flat_map(|of_round| of_round.rows.values_mut());
+        let newer = self.replacements.values_mut().flat_map(|rows| rows.values_mut());
         for place in self.rows.iter_mut().chain(older).chain(newer) {
             let start = bytes.len();
             bytes.extend_from_slice(&self.bytes[place.range()]);
@@ -457,10 +446,7 @@ impl RowStore {
     pub fn memory(&self) -> usize {
         let places: usize = self.replaced.iter().map(|(_, rows)| rows.capacity()).sum();
         let changes: usize = self.changes.values().map(RoundDeltas::memory).sum();
-        let newer = |of_round: &Replacements| {
-            32 * of_round.rows.capacity() + 8 * of_round.by_topic.capacity()
-        };
-        let newer: usize = self.replacements.values().map(newer).sum();
+        let newer: usize = self.replacements.values().map(|rows| 32 * rows.capacity()).sum();
         let current = self.bytes.capacity() + size_of::<Place>() * self.rows.capacity();
         current + 24 * places + changes + newer
     }

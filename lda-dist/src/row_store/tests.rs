@@ -149,15 +149,15 @@ fn a_replaced_row_counts_from_the_end_of_its_round() {
     let mut encoded = Vec::new();
     store.code.encode(&new, &mut encoded);
     let before = store.memory();
-    store.replace(round(2), 1, &encoded, &new).unwrap();
+    store.replace(round(2), 1, &encoded).unwrap();
     assert!(store.memory() > before);
     let refused = Err(RowStoreError::Replaced { word: 1 });
-    assert_eq!(store.replace(round(2), 1, &encoded, &new), refused);
+    assert_eq!(store.replace(round(2), 1, &encoded), refused);
     assert_eq!(store.add(round(2), 1, &[(1, 1)]), refused);
     // Deltas of other words, and the end of another round, do not touch it.
     store.add(round(1), 0, &[(0, -5), (3, 5)]).unwrap();
     let refused = Err(RowStoreError::Replaced { word: 0 });
-    assert_eq!(store.replace(round(1), 0, &encoded, &new), refused);
+    assert_eq!(store.replace(round(1), 0, &encoded), refused);
     store.add(round(2), 2, &[(2, -1), (3, 1)]).unwrap();
     store.end_round(round(1), &mut totals).unwrap();
     store.compact();
@@ -189,7 +189,7 @@ fn a_row_replaces_changes_of_earlier_rounds_and_gets_those_of_later_ones() {
     let replace = |store: &mut RowStore, number, new: &[(u32, u32)]| {
         let mut encoded = Vec::new();
         store.code.encode(new, &mut encoded);
-        store.replace(round(number), 0, &encoded, new).unwrap();
+        store.replace(round(number), 0, &encoded).unwrap();
     };
     // Messages may arrive in any order.
     replace(&mut store, 3, &[(0, 6), (1, 2), (2, 1)]);

@@ -349,14 +349,14 @@ impl<T: TopicIndex> SliceState<T> {
         let code = RowCode::new(topics.end - topics.start);
         let (are_whole, mut rest) = request::take_bits(pulled(words, &routes).count(), rest)?;
         let are_whole: Vec<bool> = are_whole.collect();
-        let (mut rows, mut deltas) = (Lists::<u32>::default(), Lists::<i32>::default());
-        let mut encoded = Vec::new();
+        let (mut row, mut whole) = (Vec::<(u32, u32)>::new(), Vec::new());
+        let mut deltas = Lists::<i32>::default();
         // All is read and checked before anything changes.
         for (word, is_whole) in pulled(words, &routes).zip(&are_whole) {
             let more: i128 = if *is_whole {
                 let before = rest;
-                let row = rows.read(code, &mut rest)?;
-                encoded.push(&before[..before.len() - rest.len()]);
+                code.decode(&mut rest, &mut row)?;
+                whole.push(&before[..before.len() - rest.len()]);
                 let sum: i128 = row.iter().map(|entry| i128::from(entry.1)).sum();
                 sum - i128::from(tokens[word as usize])
             } else {
@@ -369,12 +369,11 @@ impl<T: TopicIndex> SliceState<T> {
             store.check_unchanged(header.round, word)?;
         }
         at_end(rest)?;
-        let mut whole = encoded.into_iter().zip(rows.iter());
-        let mut deltas = deltas.iter();
+        let (mut whole, mut deltas) = (whole.into_iter(), deltas.iter());
         for (word, is_whole) in pulled(words, &routes).zip(are_whole) {
             if is_whole {
-                let (encoded, row) = whole.next().expect("one for each bit that is set");
-                store.replace(header.round, word, encoded, row)?;
+                let encoded = whole.next().expect("one for each bit that is set");
+                store.replace(header.round, word, encoded)?;
             } else {
                 let delta = deltas.next().expect("one for each bit that is not set");
                 store.add(header.round, word, delta)?;
