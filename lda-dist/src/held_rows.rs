@@ -52,7 +52,7 @@ struct Part {
     slices: Vec<Option<Frame>>,
     /// Position of each row in the frame of the only slice, if its delta is pushed, and `None` if it is pushed
     /// whole. Empty while there is no frame, or if there are several slices, of which deltas are pushed.
-    starts: Vec<Option<u32>>,
+    starts: Vec<Option<usize>>,
 }
 
 /// Request for the rows of a partition that some shards have.
@@ -214,7 +214,7 @@ impl Part {
         for &tokens in &self.tokens {
             let start = bytes.len() - rest.len();
             let row = lists.read(code, &mut rest)?;
-            self.starts.push((!is_pushed_whole(row.len(), tokens)).then_some(start as u32));
+            self.starts.push((!is_pushed_whole(row.len(), tokens)).then_some(start));
         }
         if rest.is_empty() { Ok(lists) } else { Err(AnswerError::Rest { bytes: rest.len() }) }
     }
@@ -255,7 +255,7 @@ impl Part {
             match start {
                 None => code.encode(&now, &mut body),
                 Some(start) => {
-                    let read = code.decode(&mut &frame[start as usize..], &mut before);
+                    let read = code.decode(&mut &frame[start..], &mut before);
                     read.expect("a row that was read or written here");
                     difference(&before, &now, &mut delta);
                     code.encode(&delta, &mut body);
@@ -355,7 +355,7 @@ impl<T: TopicIndex> HeldRows<T> {
         let of_part = |part: &Part| {
             let encoded: usize = part.slices.iter().flatten().map(|slice| slice.len()).sum();
             let numbers = part.rows.capacity() + part.tokens.capacity();
-            part.bits.capacity() + 4 * numbers + 8 * part.starts.capacity() + encoded
+            part.bits.capacity() + 4 * numbers + 16 * part.starts.capacity() + encoded
         };
         let parts: usize = self.parts.iter().map(of_part).sum();
         parts + 4 * self.words.capacity() + self.rows.memory() as usize
@@ -367,14 +367,14 @@ impl<T: TopicIndex> HeldRows<T> {
 fn note_rows<T: TopicIndex>(
     rows: &Rows<T>,
     of: (&[u32], &[u32]),
-    starts: &mut Vec<Option<u32>>,
+    starts: &mut Vec<Option<usize>>,
 ) -> Vec<u8> {
     let (code, mut encoded, mut now) = (RowCode::new(rows.topics() as u32), Vec::new(), Vec::new());
     starts.clear();
     for (&row, &tokens) in of.0.iter().zip(of.1) {
         let mut topics = 0;
         rows.for_each(row as usize, |_, _| topics += 1);
-        let start = (!is_pushed_whole(topics, tokens)).then_some(encoded.len() as u32);
+        let start = (!is_pushed_whole(topics, tokens)).then_some(encoded.len());
         starts.push(start);
         if start.is_some() {
             sorted_row(rows, row, &mut now);

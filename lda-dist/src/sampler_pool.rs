@@ -7,7 +7,7 @@
 //!
 //! Each job has the number of what it works on, such as its shard. Jobs of the same number run on the same
 //! thread, unless another one has nothing left to do: what a job reads is then still in the caches of its
-//! processor, and not in those of another. With two threads, sampling takes a tenth less CPU time on reddit.
+//! processor, and not in those of another.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
@@ -81,8 +81,9 @@ impl<T: TopicIndex> SamplerPool<T> {
     }
 }
 
-/// Runs all jobs on this many threads, and returns their results in the same order. `of_thread` gets the number
-/// of a thread and the function that returns its next job with its position, and returns positions and results.
+/// Runs all jobs on this many threads, and returns their results in the same order. `of_thread` runs the jobs of
+/// one thread. It gets the thread's number, and a function that returns the position of the next job, and the job.
+/// It returns the position of each job, and its result.
 fn run<J: Send, R: Send>(
     jobs: Vec<(usize, J)>,
     threads: usize,

@@ -28,7 +28,8 @@
 //! If all rows are [pulled](crate::config::Routing::Pull) and there is a round for each shard and each
 //! round of [staleness](crate::config::Options::sync), the rows of a partition stay at a worker while
 //! its shards sample it one after another: they are pulled once for all of them, and their changes are pushed
-//! together, each row's as a delta, or as the whole row if the worker has many tokens of the word. Until then servers lack these changes; workers tell the master the changes of C_k.
+//! together, each row's as a delta, or as the whole row if the worker has many tokens of the word. Until then
+//! servers lack these changes; workers tell the master the changes of C_k.
 //!
 //! Shards belong to the run. A worker has consecutive shards, or those that it is
 //! [assigned](Setup::assignment). The results are those of [`in_process`](crate::in_process) to the

@@ -12,7 +12,8 @@ use crate::trip::Trip;
 pub(super) struct PartitionInFlight<T> {
     pub task: PartitionTask,
     pub source: Source<T>,
-    /// False if the rows were here before, so that the partition takes no memory and waits for no server.
+    /// False if the rows were here when the partition started: it takes no more memory then, and no server is
+    /// asked.
     pub is_requested: bool,
 }
 
