@@ -7,11 +7,11 @@ use lda_dist::spec::ModelSpec;
 const TOPICS: u32 = 6;
 const WORDS: u32 = 70;
 
-libfuzzer_sys::fuzz_target!(|input: (bool, bool, u8, Vec<&[u8]>)| {
-    let (evaluation, word_histogram, top_words, replies) = input;
+libfuzzer_sys::fuzz_target!(|input: ([bool; 3], u8, Vec<&[u8]>)| {
+    let ([evaluation, word_histogram, totals], top_words, replies) = input;
     let spec = ModelSpec::new(TOPICS, WORDS, 0.1.into(), 0.1, 1).expect("a job");
     let top_words = u32::from(top_words % 5);
-    let wanted = AggregateRequest { evaluation, top_words, word_histogram };
+    let wanted = AggregateRequest { evaluation, top_words, word_histogram, totals };
     let mut found = Aggregates::new(wanted, &spec);
     for mut reply in replies {
         if found.merge(&mut reply).is_none() {

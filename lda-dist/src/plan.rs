@@ -10,7 +10,7 @@ use crate::placement::{
 };
 use crate::route::Route;
 use crate::shard::Shard;
-use crate::spec::ModelSpec;
+use crate::spec::{JOINING, ModelSpec, Round};
 
 /// Size, in bytes, of a row that is always more expensive to pull than to push.
 const DEAR: u32 = u32::MAX / 2;
@@ -80,6 +80,12 @@ pub fn place(
 ///
 /// Shards that have the same partitions start with different ones, so that they do not all send
 /// their requests to the same server at once.
+///
+/// Every epoch has the same order, so that one epoch passes between two visits to a token. Rows would move once
+/// per epoch between two workers, and not twice, if a worker's last turn in an epoch were its first in the next;
+/// but then tokens are visited after half an epoch and after one and a half, or shorter and longer, and epochs
+/// gain less: on nips with K = 1,000 and 8 shards, the log joint per token after 20 epochs is −8.97 in this order,
+/// −9.03 with the halves of every other epoch swapped, and −9.08 with its rounds reversed (means of two seeds).
 pub(crate) fn group(
     options: &Options,
     placement: &Placement,
@@ -105,6 +111,11 @@ pub(crate) fn rows_may_stay(options: &Options) -> bool {
     // Rows are pushed in the last round of an epoch and pulled in the first of the next.
     let stays = sampler.exclude_from().is_none() || sync.staleness() == 0;
     routing == Routing::Pull && no_long && stays && u32::from(rounds) >= apart
+}
+
+/// Returns whether workers report the changes of C_k in a round, and not servers, which get some of them later.
+pub(crate) fn workers_report(options: &Options, round: Round) -> bool {
+    rows_may_stay(options) && round.number != JOINING
 }
 
 /// The round of an epoch in which a shard samples what another one samples in `round`, if

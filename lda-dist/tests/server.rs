@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use lda_core::Corpus;
 use lda_core::random::Xoshiro256PlusPlus;
+use lda_dist::aggregate::TopicTotals;
 use lda_dist::config::{Hybrid, Options, Routing};
 use lda_dist::placement::{Partitioner, Placement, Slice};
 use lda_dist::request::{self, HeadError, Kind, RequestHeader, put_routes, size_of_byte};
@@ -390,14 +391,19 @@ fn rows_that_are_pushed_replace_those_of_the_server() {
     let mut changes = vec![0; TOPICS as usize];
     both.server.end_round(ROUND, &mut changes).unwrap();
     let mut expected = before.clone();
-    let mut moved = vec![0; TOPICS as usize];
-    for (_, row) in expected.iter_mut().filter(|row| !row.1.is_empty()) {
-        moved[row[0].0 as usize] -= 1;
-        moved[row[1].0 as usize] += 1;
+    let mut by_deltas = vec![0; TOPICS as usize];
+    let mut totals = vec![0; TOPICS as usize];
+    for (at, (_, row)) in expected.iter_mut().filter(|row| !row.1.is_empty()).enumerate() {
+        by_deltas[row[0].0 as usize] -= (at % 2) as i64;
+        by_deltas[row[1].0 as usize] += (at % 2) as i64;
         (row[0].1, row[1].1) = (row[0].1 - 1, row[1].1 + 1);
         row.retain(|entry| entry.1 > 0);
+        row.iter().for_each(|&(topic, count)| totals[topic as usize] += u64::from(count));
     }
-    assert_eq!((both.rows(), changes), (expected, moved));
+    assert_eq!((both.rows(), changes), (expected, by_deltas));
+    let mut found = TopicTotals::new(TOPICS);
+    both.server.aggregate(&mut found);
+    assert_eq!(found.counts(), totals);
 }
 
 #[test]

@@ -11,6 +11,7 @@
 //! | [`NonZeros`] | number of counts above 0 | 8 |
 //! | [`TopWords`] | the n words of each topic with the most tokens | 1 per topic and 2 to 2.5 per word |
 //! | [`WordHistogram`] | number of times that each count occurs, where β is learnt | 3 or more per different count |
+//! | [`TopicTotals`] | tokens of each topic, to check the master's | 1 to 5 per topic |
 //!
 //! All of them together take one pass over the rows, O(non-zeros of the server), and 24 bytes of
 //! memory per topic and 8 per word in a list. Collecting the rows instead would send all their
@@ -53,6 +54,7 @@ mod log_joint;
 mod non_zeros;
 mod registry;
 mod top_words;
+mod topic_totals;
 mod word_histogram;
 
 use std::any::Any;
@@ -62,6 +64,7 @@ pub use log_joint::LogJoint;
 pub use non_zeros::NonZeros;
 pub use registry::{Aggregates, DuplicateName, Registry};
 pub use top_words::TopWords;
+pub use topic_totals::TopicTotals;
 pub use word_histogram::WordHistogram;
 
 /// Statistic of all rows, computed in parts by the servers and merged.
@@ -89,6 +92,8 @@ pub struct AggregateRequest {
     pub top_words: u32,
     /// True to compute the [`WordHistogram`], from which β is learnt.
     pub word_histogram: bool,
+    /// True to compute the [`TopicTotals`], with which the master checks its own.
+    pub totals: bool,
 }
 
 #[cfg(test)]
@@ -116,9 +121,10 @@ mod tests {
             evaluation in any::<bool>(),
             top_words in 0..4u32,
             word_histogram in any::<bool>(),
+            totals in any::<bool>(),
         ) {
             let spec = ModelSpec::new(4, 9, 0.1.into(), 0.1, 1).unwrap();
-            let wanted = AggregateRequest { evaluation, top_words, word_histogram };
+            let wanted = AggregateRequest { evaluation, top_words, word_histogram, totals };
             let mut found = Aggregates::new(wanted, &spec);
             if found.merge(&mut &bytes[..]).is_some() {
                 // A decoded result can be encoded and decoded again.

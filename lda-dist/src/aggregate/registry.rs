@@ -6,13 +6,16 @@ use std::sync::Arc;
 
 use thiserror::Error;
 
-use super::{Aggregate, AggregateRequest, LogJoint, NonZeros, TopWords, WordHistogram};
+use super::{
+    Aggregate, AggregateRequest, LogJoint, NonZeros, TopWords, TopicTotals, WordHistogram,
+};
 use crate::spec::ModelSpec;
 
 type Constructor = dyn Fn(&ModelSpec, AggregateRequest) -> Option<Box<dyn Aggregate>> + Send + Sync;
 
 /// The aggregates of a run, in the order in which servers encode them: [`LogJoint`], [`NonZeros`],
-/// [`TopWords`], [`WordHistogram`], then those that the program [registers](Self::register).
+/// [`TopWords`], [`WordHistogram`], [`TopicTotals`], then those that the program
+/// [registers](Self::register).
 ///
 /// All nodes need the same names in the same order, which are part of
 /// [`Setup::fingerprint`](crate::cluster::Setup::fingerprint). The constructors cannot be compared:
@@ -66,6 +69,12 @@ impl Default for Registry {
                     request.word_histogram.then(|| Box::new(WordHistogram::default()) as _)
                 }),
             ),
+            entry(
+                TopicTotals::NAME,
+                Arc::new(|spec, request| {
+                    request.totals.then(|| Box::new(TopicTotals::new(spec.topics())) as _)
+                }),
+            ),
         ];
         Self { entries: entries.into() }
     }
@@ -73,7 +82,7 @@ impl Default for Registry {
 
 impl Registry {
     /// Number of built-in aggregates.
-    const BUILT_IN: usize = 4;
+    const BUILT_IN: usize = 5;
 
     /// Adds an aggregate, which is computed in every evaluated epoch. `new` makes an empty one, on
     /// servers and on the master.

@@ -233,7 +233,7 @@ struct_fields! {
     Latest { epoch, before }
     EpochRange { first, count }
     DocumentLengths { documents, squares }
-    AggregateRequest { evaluation, top_words, word_histogram }
+    AggregateRequest { evaluation, top_words, word_histogram, totals }
     Waited { servers, master }
     Bytes { sizes, routes, rows, gained, pushed, answers; totals: 0 }
     WorkerEpochStats { bytes, waited, memory, sampled, non_zeros, parts }
@@ -519,9 +519,9 @@ mod tests {
                     Control::Begin { round, needed, write, push, delta, priors }
                 }
             ),
-            (round(), any::<(bool, u32, bool)>()).prop_map(
-                |(round, (evaluation, top_words, word_histogram))| {
-                    let wanted = AggregateRequest { evaluation, top_words, word_histogram };
+            (round(), any::<(bool, u32, bool, bool)>()).prop_map(
+                |(round, (evaluation, top_words, word_histogram, totals))| {
+                    let wanted = AggregateRequest { evaluation, top_words, word_histogram, totals };
                     Control::End { round, wanted }
                 }
             ),

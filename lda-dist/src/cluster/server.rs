@@ -12,7 +12,7 @@ use super::master_link::Link;
 use super::{Failed, MASTER, NodeState, Phase, Port, Setup, Waited, reject};
 use crate::aggregate::{Aggregate, AggregateRequest};
 use crate::placement::{DocumentLengths, WordStats};
-use crate::plan::place;
+use crate::plan::{place, workers_report};
 use crate::priors::Priors;
 use crate::server::Server;
 use crate::spec::{JOINING, Round};
@@ -253,7 +253,8 @@ impl<T: TopicIndex> ServerNode<T> {
         Ok(Vec::new())
     }
 
-    /// Ends the oldest open round; returns the delta of C_k, the bytes held, and aggregates.
+    /// Ends the oldest open round; returns the delta of C_k, the bytes held, and aggregates. The delta is empty
+    /// if workers report it.
     fn end_round(&mut self, round: Round, wanted: AggregateRequest) -> Result<Vec<u8>, Refusal> {
         let server = self.server.as_mut().ok_or(Refusal::WrongTime)?;
         let Setup { options, aggregates, .. } = &self.setup;
@@ -266,6 +267,9 @@ impl<T: TopicIndex> ServerNode<T> {
         let before = server.memory();
         server.end_round(round, &mut delta)?;
         self.ended = Some(round);
+        if workers_report(options, round) {
+            delta.fill(0);
+        }
         let non_zero = delta.iter().enumerate().filter(|(_, by)| **by != 0);
         let row: Result<Vec<(u32, i32)>, _> =
             non_zero.map(|(topic, &by)| i32::try_from(by).map(|by| (topic as u32, by))).collect();

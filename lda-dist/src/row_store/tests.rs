@@ -171,7 +171,7 @@ fn a_replaced_row_counts_from_the_end_of_its_round() {
     for (at, expected) in versions.into_iter().chain([(ReadAt::Newest, &new)]) {
         assert_eq!(&row(&store, at), expected, "{at:?}");
     }
-    assert_eq!(totals, [5, 6, 1, 6]);
+    assert_eq!(totals, [10, 0, 2, 6], "by deltas alone");
     store.forget(3);
     assert_eq!(row(&store, ReadAt::Version(3)), new);
     let places: usize = store.rows.iter().map(|place| place.len as usize).sum();
@@ -205,10 +205,6 @@ fn a_row_replaces_changes_of_earlier_rounds_and_gets_those_of_later_ones() {
         store.end_round(round(number), &mut totals).unwrap();
         store.row(0, &mut row);
         assert_eq!(row, expected, "round {number}");
-        let counts = [0, 1, 2].map(|topic| {
-            expected.iter().find(|entry| entry.0 == topic).map_or(0, |entry| i64::from(entry.1))
-        });
-        assert_eq!(totals, counts, "round {number}");
     }
 }
 

@@ -136,7 +136,8 @@ impl<T: TopicIndex> Server<T> {
     }
 
     /// Ends the oldest open round, or the joining, for all rows of this server. Adds the delta of
-    /// C_k by these rows to `changes`.
+    /// C_k by the deltas of these rows to `changes`, but not those by rows that were pushed whole: the sums of
+    /// all rows are [`TopicTotals`](crate::aggregate::TopicTotals).
     ///
     /// # Errors
     /// [`RequestError::RowStore`] if a peer has sent deltas that do not fit the rows. Some slices

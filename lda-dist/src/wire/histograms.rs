@@ -19,11 +19,11 @@ pub(crate) fn put_histograms(histograms: &CountHistograms, to: &mut Vec<u8>) {
     to.extend((counts as u64).to_le_bytes());
     to.extend((sums as u64).to_le_bytes());
     for (topic, count, times) in histograms.counts() {
-        [topic.into(), count.into(), times].into_iter().for_each(|number| put(number, to));
+        [topic.into(), count.into(), times].into_iter().for_each(|number| put_number(number, to));
     }
     for (sum, times) in histograms.sums() {
-        put(sum, to);
-        put(times, to);
+        put_number(sum, to);
+        put_number(times, to);
     }
 }
 
@@ -43,8 +43,9 @@ pub(crate) fn add_histograms(
         (times > 0 && *all <= MAX_OCCURRENCES).then_some(())
     };
     for _ in 0..counts {
-        let (topic, count) = (u32::try_from(get(from)?).ok()?, u32::try_from(get(from)?).ok()?);
-        let times = get(from)?;
+        let (topic, count) =
+            (u32::try_from(take_number(from)?).ok()?, u32::try_from(take_number(from)?).ok()?);
+        let times = take_number(from)?;
         if topic >= topics || count == 0 {
             return None;
         }
@@ -52,7 +53,7 @@ pub(crate) fn add_histograms(
         to.add(topic, count, times);
     }
     for _ in 0..sums {
-        let (sum, times) = (get(from)?, get(from)?);
+        let (sum, times) = (take_number(from)?, take_number(from)?);
         if sum == 0 {
             return None;
         }
@@ -62,7 +63,8 @@ pub(crate) fn add_histograms(
     Some(all)
 }
 
-fn put(mut number: u64, to: &mut Vec<u8>) {
+/// Appends a number: 7 bits per byte, lowest first, the highest bit 1 except in the last byte.
+pub(crate) fn put_number(mut number: u64, to: &mut Vec<u8>) {
     while number > 0x7f {
         to.push(number as u8 | 0x80);
         number >>= 7;
@@ -70,7 +72,8 @@ fn put(mut number: u64, to: &mut Vec<u8>) {
     to.push(number as u8);
 }
 
-fn get(from: &mut &[u8]) -> Option<u64> {
+/// Takes a number off the front; `None` if the bytes are malformed.
+pub(crate) fn take_number(from: &mut &[u8]) -> Option<u64> {
     let mut number = 0;
     for shift in (0..64).step_by(7) {
         let [byte] = take(from)?;
@@ -94,11 +97,11 @@ mod tests {
         fn numbers_are_read_as_written(numbers in prop::collection::vec(any::<u64>(), 0..9)) {
             let mut bytes = Vec::new();
             for (shift, &number) in numbers.iter().enumerate() {
-                put(number >> (7 * shift), &mut bytes);
+                put_number(number >> (7 * shift), &mut bytes);
             }
             let mut rest = &bytes[..];
             for (shift, &number) in numbers.iter().enumerate() {
-                prop_assert_eq!(get(&mut rest), Some(number >> (7 * shift)));
+                prop_assert_eq!(take_number(&mut rest), Some(number >> (7 * shift)));
             }
             prop_assert!(rest.is_empty());
         }

@@ -57,7 +57,9 @@ mod word_stats;
 
 use thiserror::Error;
 
-pub(crate) use histograms::{MAX_OCCURRENCES, add_histograms, put_histograms};
+pub(crate) use histograms::{
+    MAX_OCCURRENCES, add_histograms, put_histograms, put_number, take_number,
+};
 pub use lists::Lists;
 pub use push::{Document, PushCode};
 pub use row::{RowCode, Value};

@@ -16,7 +16,8 @@ use crate::wire::RowCode;
 impl Master {
     /// All servers have ended the round: reports it, and starts the next one or ends the run.
     pub(super) fn next_round(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
-        let delta = self.rounds.apply_delta(&self.setup, self.last_epoch())?;
+        let found = self.rounds.epoch_stats.take_found();
+        let delta = self.rounds.apply_delta(&found)?;
         let spec = &self.priors.spec;
         let ended = self.rounds.oldest;
         let (epoch, joining) = (ended.epoch, ended.number == JOINING);
@@ -25,7 +26,6 @@ impl Master {
         let num_others = u64::from(self.setup.options.servers) + self.workers.nodes().len() as u64;
         let Rounds { epoch_stats, totals, .. } = &mut self.rounds;
         epoch_stats.bytes.totals += all * num_others;
-        let found = epoch_stats.take_found();
         if self.checkpoint.record() {
             self.workers.ignore_none();
         }

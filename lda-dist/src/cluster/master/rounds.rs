@@ -2,7 +2,7 @@
 //!
 //! The delta of C_k in a round is that of the servers' rows, which they report when the round ends. If
 //! [rows may stay](crate::held_rows) at workers, servers get changes later; then the delta is what workers
-//! report, and whenever servers must have all changes, both must have added up to the same.
+//! report, and whenever servers must have all changes, their rows must add up to C_k.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::RangeInclusive;
@@ -12,9 +12,9 @@ use lda_transport::NodeId;
 use super::super::collected_counts::CollectedCounts;
 use super::super::epoch_stats::EpochStats;
 use super::super::{Failed, MASTER, Setup};
-use crate::aggregate::AggregateRequest;
+use crate::aggregate::{AggregateRequest, Aggregates, TopicTotals};
 use crate::config::Options;
-use crate::plan::rows_may_stay;
+use crate::plan::{rows_may_stay, workers_report};
 use crate::spec::{JOINING, Round};
 
 /// State of one attempt. A restart drops it.
@@ -36,8 +36,6 @@ pub(super) struct Rounds {
     delta: Vec<i64>,
     /// Delta of C_k in each open round, as workers report it, if rows may stay at them.
     by_workers: BTreeMap<Round, Vec<i64>>,
-    /// Changes of C_k that servers do not have yet.
-    ahead: Vec<i64>,
     /// Statistics of the current epoch.
     pub epoch_stats: EpochStats,
     /// Rows that the master is collecting.
@@ -56,7 +54,6 @@ impl Rounds {
             totals: vec![0; topics as usize],
             delta: vec![0; topics as usize],
             by_workers: BTreeMap::new(),
-            ahead: vec![0; topics as usize],
             epoch_stats: EpochStats::default(),
             collecting: None,
         }
@@ -107,7 +104,7 @@ impl Rounds {
         round: Round,
         delta: &[(u32, i32)],
     ) -> Result<(), String> {
-        let may_be = rows_may_stay(options) && round.number != JOINING;
+        let may_be = workers_report(options, round);
         if delta.iter().map(|&(_, by)| i64::from(by)).sum::<i64>() != 0
             || !may_be && !delta.is_empty()
         {
@@ -121,32 +118,15 @@ impl Rounds {
         Ok(())
     }
 
-    /// Replaces the servers' delta by that of the workers, if servers get some changes later.
-    fn use_worker_delta(&mut self, setup: &Setup, last_epoch: u32) -> Result<(), Failed> {
-        let Some(by_workers) = self.by_workers.remove(&self.oldest) else { return Ok(()) };
-        let by_servers = std::mem::replace(&mut self.delta, by_workers);
-        for ((ahead, by_worker), by_server) in
-            self.ahead.iter_mut().zip(&self.delta).zip(by_servers)
-        {
-            *ahead += by_worker - by_server;
-        }
-        if self.needs_all_rows(self.oldest, setup, last_epoch)
-            && self.ahead.iter().any(|&ahead| ahead != 0)
-        {
-            let what =
-                format!("rows that do not add up to the totals after epoch {}", self.oldest.epoch);
-            return Err(Failed::Message { peer: MASTER, what });
-        }
-        Ok(())
-    }
-
     /// Adds the delta of the round that has ended to C_k; returns it as a row.
-    pub fn apply_delta(
-        &mut self,
-        setup: &Setup,
-        last_epoch: u32,
-    ) -> Result<Vec<(u32, i32)>, Failed> {
-        self.use_worker_delta(setup, last_epoch)?;
+    ///
+    /// # Errors
+    /// [`Failed::Message`] if sampling cannot have made the delta, or if the servers' rows that are in `found`
+    /// do not add up to C_k afterwards.
+    pub fn apply_delta(&mut self, found: &Aggregates) -> Result<Vec<(u32, i32)>, Failed> {
+        if let Some(by_workers) = self.by_workers.remove(&self.oldest) {
+            self.delta = by_workers;
+        }
         for (total, delta) in self.totals.iter_mut().zip(&self.delta) {
             *total += delta;
         }
@@ -154,6 +134,13 @@ impl Rounds {
         let more: i64 = self.delta.iter().sum();
         if self.oldest.number != JOINING && more != 0 {
             let what = format!("deltas that add {more} tokens in {}", self.oldest);
+            return Err(Failed::Message { peer: MASTER, what });
+        }
+        let of_rows = found.get::<TopicTotals>(TopicTotals::NAME).map(TopicTotals::counts);
+        let is_total = |(&of_rows, &total): (&u64, &i64)| i64::try_from(of_rows) == Ok(total);
+        if of_rows.is_some_and(|of_rows| !of_rows.iter().zip(&self.totals).all(is_total)) {
+            let what =
+                format!("rows that do not add up to the totals after epoch {}", self.oldest.epoch);
             return Err(Failed::Message { peer: MASTER, what });
         }
         let non_zero = self.delta.iter().enumerate().filter(|(_, by)| **by != 0);
@@ -211,6 +198,8 @@ impl Rounds {
             evaluation,
             top_words: if top_words { setup.top_words } else { 0 },
             word_histogram: is_last && setup.spec.updates().learns_beta_after(epoch),
+            totals: rows_may_stay(&setup.options)
+                && self.needs_all_rows(self.oldest, setup, last_epoch),
         }
     }
 }
@@ -235,6 +224,7 @@ fn sum(mut delta: Vec<(u32, i32)>, more: Vec<(u32, i32)>) -> Result<Vec<(u32, i3
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::aggregate::Aggregate;
     use crate::config::Routing;
     use crate::spec::ModelSpec;
     use crate::sync::SyncMode;
@@ -253,28 +243,25 @@ mod tests {
     #[test]
     fn servers_get_changes_later_but_not_too_late() {
         let setup = pulled(2);
-        for (by_servers, agree) in [(vec![(0, -1), (2, 1)], true), (vec![], false)] {
+        for (by_servers, agree) in [([4, 5, 6], true), ([4, 6, 5], false), ([5, 5, 5], false)] {
             let mut rounds = Rounds::new(Round::joining(0, 1), 3);
             rounds.totals = vec![5; 3];
             for (at, delta) in
                 [(round(1, 0), vec![(0, -1), (1, 1)]), (round(2, 1), vec![(1, -1), (2, 1)])]
             {
                 rounds.oldest = at;
-                rounds.delta.fill(0);
                 rounds.add_worker_delta(&setup.options, at, &delta).unwrap();
-                if at.epoch == 1 {
-                    // Servers do not have them yet.
-                    assert_eq!(rounds.apply_delta(&setup, 2).unwrap(), delta);
-                    continue;
-                }
-                rounds.add_delta(by_servers.clone());
-                let applied = rounds.apply_delta(&setup, 2).map_err(|error| error.to_string());
+                let wanted = rounds.wanted(&setup, 2);
+                assert_eq!(wanted.totals, at.epoch == 2, "servers do not have the first changes");
+                let mut found = Aggregates::new(wanted, &setup.spec);
+                found.add_row(0, 0, &[0, 1, 2].map(|topic| (topic, by_servers[topic as usize])));
+                let applied = rounds.apply_delta(&found).map_err(|error| error.to_string());
                 match applied {
-                    Ok(applied) => assert!(agree && applied == delta),
+                    Ok(applied) => assert!(applied == delta && (agree || at.epoch == 1)),
                     Err(error) => assert!(!agree && error.contains("after epoch 2"), "{error}"),
                 }
             }
-            assert!(!agree || rounds.totals == [4, 5, 6]);
+            assert_eq!(rounds.totals, [4, 5, 6]);
         }
     }
 
