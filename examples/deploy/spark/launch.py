@@ -27,7 +27,10 @@ In a notebook with a session `spark`:
     import launch
     launch.launch(spark, "/shared/run.toml", cluster="target/release/lda")
 
+    topics = launch.document_topics(spark, "/shared/run.toml", cluster="target/release/lda")
+
 The model is the file `save` of run.toml. `lda convert model.lda --out topics.csv` makes a table for `spark.read.csv`.
+`document_topics` returns the topics of the training documents at the last checkpoint, so run.toml needs [snapshots].
 
 Exit status: 0 success, 1 failure, 2 wrong usage, 75 every attempt failed with status 75: start it again. Tested with
 Spark 4.3 and Python 3.11.
@@ -220,7 +223,73 @@ def note(words):
     print(words, file=sys.stderr, flush=True)
 
 
+# Columns of `document_topics`.
+TOPICS = "epoch int, document long, name string, tokens long, topics array<struct<topic: int, share: double>>"
+
+
+def document_topics(spark, config, cluster=None, installed="lda", epoch=None, parts=None):
+    """Returns the topics of the training documents at a checkpoint of a run as a DataFrame, in the order of documents.
+
+    Columns: `epoch` of the checkpoint, number of the `document` in the order of the shards, its `name` if it has one,
+    its number of `tokens`, and `topics`: (topic, share) of those with tokens, largest first. Shares of other topics
+    are those of the prior, alpha_k / (tokens + sum of alpha).
+
+    `epoch` is that of the last checkpoint if it is not given. The executors read the shards and the checkpoint
+    whenever the DataFrame is computed, in `parts` tasks: cache or store it if the run goes on, which removes
+    checkpoints. The other arguments are those of launch(). Raises LaunchError if the configuration is invalid.
+    """
+    context = spark.sparkContext
+    config = os.path.abspath(config)
+    read_roles(config)
+    program = send(context, cluster, installed)
+    if __name__ != "__main__":
+        context.addPyFile(os.path.abspath(__file__))
+    if epoch is None:
+        # The first row names the epoch, so that all parts are of one.
+        rows = context.parallelize([0], 1).mapPartitions(topics_task(config, program, 1, None))
+        try:
+            epoch = rows.first()[0]
+        except Py4JJavaError as error:
+            raise LaunchError(*diagnose(error)) from None
+    parts = parts or context.defaultParallelism
+    rows = context.parallelize(range(parts), parts).mapPartitions(topics_task(config, program, parts, epoch))
+    return spark.createDataFrame(rows, TOPICS)
+
+
 # On the executors.
+
+
+def topics_task(config, program, parts, epoch):
+    """Returns the function of a task that reads the documents of a part of the shards."""
+
+    def task(part):
+        try:
+            found = find(program)
+        except StartError as error:
+            raise NodeEnded("document-topics", *error.args) from None
+        command = [found, "cluster", "document-topics", "--config", config, "--part", f"{next(part)}/{parts}"]
+        if epoch is not None:
+            command += ["--epoch", str(epoch)]
+        with tempfile.TemporaryFile() as words:
+            # Standard error goes into a file: a full pipe would stop the program.
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=words)
+            try:
+                for line in process.stdout:
+                    row = json.loads(line)
+                    topics = [(topic, share) for topic, share in row["topics"]]
+                    yield row["epoch"], row["document"], row.get("name"), row["tokens"], topics
+                status = process.wait()
+            finally:
+                # Spark may need the first rows alone.
+                process.kill()
+                process.wait()
+                process.stdout.close()
+            if status:
+                words.seek(0)
+                last = words.read().decode(errors="replace").strip().splitlines()[-1:]
+                raise NodeEnded("document-topics", status, last[0] if last else f"exited with status {status}")
+
+    return task
 
 
 def node_task(config, roles, program, ports):

@@ -487,6 +487,42 @@ fn a_lost_server_or_master_costs_no_epoch_without_checkpoints() {
     assert!(repeated <= 1, "{repeated}");
 }
 
+/// Writes the topics of all documents at the checkpoint `before`, in parts and as a whole; that of `damaged` is an
+/// error.
+fn documents_of_a_checkpoint(config: &str, (damaged, before): (u32, u32)) {
+    let document_topics = |options: &[&str]| {
+        let written = program(&[&["document-topics", "--config", config][..], options].concat());
+        let said = String::from_utf8(written.stderr).unwrap();
+        (written.status.code(), String::from_utf8(written.stdout).unwrap(), said)
+    };
+    let (status, lines, said) = document_topics(&[]);
+    assert!(status == Some(1) && lines.lines().count() < 20, "{said}");
+    assert!(said.contains(&format!("topics-{damaged:08}-00003: it is damaged")), "{said}");
+    assert!(said.contains("--epoch N reads another checkpoint"), "{said}");
+    let epoch = before.to_string();
+    let (status, whole, said) = document_topics(&["--epoch", &epoch]);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains(&format!("documents after epoch {before}")), "{said}");
+    let mut tokens = 0;
+    for (number, line) in whole.lines().enumerate() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert_eq!((&line["epoch"], &line["document"]), (&before.into(), &number.into()));
+        let topics = line["topics"].as_array().unwrap();
+        let shares = topics.iter().map(|topic| topic[1].as_f64().unwrap()).sum::<f64>();
+        let length = line["tokens"].as_u64().unwrap();
+        // α is 0.5 for each of four topics.
+        let expected = (length as f64 + 0.5 * topics.len() as f64) / (length as f64 + 2.0);
+        assert!((shares - expected).abs() < 1e-9, "{line}");
+        tokens += length;
+    }
+    assert_eq!(tokens, 320);
+    let parts =
+        ["0/3", "1/3", "2/3"].map(|part| document_topics(&["--epoch", &epoch, "--part", part]).1);
+    assert!(parts.concat() == whole && parts.iter().all(|part| !part.is_empty()));
+    let (status, _, said) = document_topics(&["--out", "topics.csv"]);
+    assert!(status == Some(2) && said.contains("ends in .jsonl"), "{said}");
+}
+
 #[test]
 fn a_damaged_checkpoint_is_said_and_the_run_goes_on_from_the_one_before() {
     let scratch = Scratch::new("damaged");
@@ -522,6 +558,7 @@ fn a_damaged_checkpoint_is_said_and_the_run_goes_on_from_the_one_before() {
     assert!(said.contains(&format!("{}: it is damaged", file(epoch))), "{said}");
     assert!(said.contains(&format!("the model of epoch {before}")), "{said}");
     assert!(is_that_of_one_process(&scratch, before));
+    documents_of_a_checkpoint(config, (epoch, before));
 
     let said = start(300);
     let note = format!(

@@ -34,6 +34,28 @@ for column, said in [("id", "give an array of words, or a vector"), ("ids", "the
         raise AssertionError(column)
 nodes = launch.launch(spark, config, installed=cluster)
 print("nodes", *(node["node"] for node in nodes))
+topics = launch.document_topics(spark, config, cluster=cluster, parts=3)
+rows = topics.collect()
+assert [row.document for row in rows] == list(range(40)), rows
+assert {row.epoch for row in rows} == {30}, rows
+assert sum(row.tokens for row in rows) == frame.rdd.map(lambda row: len(row.tokens)).sum()
+for row in rows:
+    # alpha is 0.5 for each of four topics.
+    expected = (row.tokens + 0.5 * len(row.topics)) / (row.tokens + 2)
+    assert abs(sum(topic.share for topic in row.topics) - expected) < 1e-9, row
+print("topics", topics.where("tokens = 0").count(), topics.columns)
+try:
+    launch.document_topics(spark, endless, cluster=cluster)
+except launch.LaunchError as error:
+    assert "the run has completed no checkpoint there" in str(error), error
+else:
+    raise AssertionError("a run without checkpoints")
+try:
+    launch.document_topics(spark, config, cluster=cluster, epoch=7).collect()
+except Exception as error:
+    assert "topics-00000007-00000" in str(error), error
+else:
+    raise AssertionError("an epoch without a checkpoint")
 
 
 def cancel():

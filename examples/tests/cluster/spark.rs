@@ -365,7 +365,8 @@ fn log_of(scratch: &Scratch) -> String {
 }
 
 fn a_notebook_does_the_same(spark: &Spark, scratch: &Scratch, table: &str, shards: &Path) {
-    let config = write_run(scratch, "notebook", 2, "30", "");
+    let kept = "[snapshots]\ndirectory = \"notebook\"\n";
+    let config = write_run(scratch, "notebook", 2, "30", kept);
     let words = scratch.file("of-mllib.txt");
     let mut command = Command::new(&spark.python);
     spark.environment(&mut command);
@@ -383,6 +384,8 @@ fn a_notebook_does_the_same(spark: &Spark, scratch: &Scratch, table: &str, shard
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("cut 40 10\n"), "{said}");
     assert!(said.contains("nodes master 0 server 0 worker 0 worker 1\n"), "{said}");
+    let topics = "topics 2 ['epoch', 'document', 'name', 'tokens', 'topics']\n";
+    assert!(said.contains(topics), "{said}");
     let ended = ["running 4\n", "cancelled 1 ", "left 0\n"];
     assert!(ended.iter().all(|ended| said.contains(ended)), "{said}");
     // MLlib orders words by frequency.

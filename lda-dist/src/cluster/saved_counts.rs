@@ -4,11 +4,10 @@
 use lda_core::counts::TopicIndex;
 
 use super::collected_counts::CollectedCounts;
+use super::saved_topics::SavedShard;
 use super::{Documents, Failed, Setup};
-use crate::placement::{Partitioner, Placement};
 use crate::priors::Priors;
-use crate::shard::{Shard, ShardDocuments};
-use crate::snapshot::{LATEST, Latest, Snapshot, SnapshotId, decode, decode_latest};
+use crate::snapshot::{LATEST, Latest, SnapshotId, decode_latest};
 use crate::storage::Storage;
 
 /// Attempts to read checkpoints of a run that goes on.
@@ -74,7 +73,7 @@ impl SavedCounts {
 }
 
 /// The epochs of the last checkpoints.
-fn latest(setup: &Setup, storage: &dyn Storage) -> Result<Latest, Failed> {
+pub(super) fn latest(setup: &Setup, storage: &dyn Storage) -> Result<Latest, Failed> {
     let failed = |why: String| Failed::Snapshot { name: LATEST.to_owned(), why };
     if !storage.has(LATEST).map_err(|error| failed(error.to_string()))? {
         let why = "it does not exist: the run has completed no checkpoint there";
@@ -114,23 +113,7 @@ fn add_shard<T: TopicIndex, D: Documents>(
     id: SnapshotId,
     counts: &mut CollectedCounts,
 ) -> Result<Option<Priors>, Failed> {
-    let number = id.shard;
-    let (corpus, first) = documents
-        .read(number)
-        .map_err(|error| Failed::Documents { shard: number, why: error.to_string() })?;
-    // Snapshots do not depend on the placement.
-    let words = setup.spec.words() as usize;
-    let placement = Placement::new(Partitioner::Range, &vec![1; words], 1, 1)
-        .map_err(|error| Failed::Documents { shard: number, why: error.to_string() })?;
-    let range = 0..corpus.num_documents();
-    let of_shard = ShardDocuments { corpus: &corpus, range, first };
-    let hybrid = setup.options.hybrid;
-    let mut shard = Shard::<T>::new(&setup.spec, hybrid, &placement, number, of_shard)?;
-    let failed = |why: String| Failed::Snapshot { name: id.name(), why };
-    let bytes = storage.read(&id.name()).map_err(|error| failed(error.to_string()))?;
-    let Snapshot { state, priors } =
-        decode::<T>(&id, &bytes).map_err(|error| failed(error.to_string()))?;
-    shard.restore(&setup.spec, &state).map_err(|error| failed(error.to_string()))?;
+    let SavedShard::<T> { shard, priors, .. } = SavedShard::read(setup, documents, storage, id)?;
     let tokens = shard.tokens();
     tokens.counts(0, |at, row| counts.add(tokens.words(0)[at as usize], 0, row));
     Ok(priors)

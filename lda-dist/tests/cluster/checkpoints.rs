@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::Mutex;
 
-use lda_dist::cluster::{CheckpointError, SavedCounts, run_local};
+use lda_core::counts::DocumentCounts;
+use lda_dist::cluster::{CheckpointError, SavedCounts, SavedTopics, run_local};
 use lda_dist::config::Hybrid;
 use lda_dist::snapshot::{LATEST, Latest, SnapshotId, decode, decode_latest, encode_latest};
 use lda_dist::storage::{Memory, Storage, StorageError};
@@ -187,6 +188,42 @@ fn a_run_does_not_go_back_to_its_beginning() {
     let first = (0..5).find_map(failed).unwrap().to_string();
     assert!(first.contains("snapshot topics-00000002-00001"), "{first}");
     assert!(!is_finished(&world));
+}
+
+/// C_d of a checkpoint, by shard.
+#[test]
+fn a_checkpoint_has_the_topics_of_its_documents() {
+    let corpus = corpus();
+    let stored = InMemory::new(corpus.clone(), 4).unwrap();
+    for hybrid in [Hybrid::default(), Hybrid { short_length: 12, mh_steps: 2 }] {
+        let mut setup = spec(&corpus, 2).epochs(4);
+        setup.options.hybrid = hybrid;
+        let storage = Arc::new(Memory::default()) as Arc<dyn Storage>;
+        let mut in_process = InProcess::<u16>::new(&setup.spec, &corpus, &setup.options).unwrap();
+        run_local::<u16, _>(&setup, &stored, Some(&storage), None, |_| {}).unwrap();
+        let epoch = SavedTopics::last_epoch(&setup, &*storage).unwrap();
+        assert!(epoch > 0);
+        (0..epoch).for_each(|_| drop(in_process.epoch().unwrap()));
+        let mut documents = 0;
+        for shard in 0..4 {
+            let saved = SavedTopics::read(&setup, &stored, &*storage, (epoch, shard)).unwrap();
+            assert_eq!(saved.first(), documents as u64);
+            let mut rows = saved.rows();
+            let own = documents..documents + saved.documents().num_documents();
+            in_process.visit_documents(own.clone(), &mut |document, row| {
+                assert_eq!(rows.next(), Some(row), "document {document} of shard {shard}");
+            });
+            assert!(rows.next().is_none());
+            documents = own.end;
+            assert_eq!(saved.priors(), &setup.spec.priors());
+        }
+        assert_eq!(documents, corpus.num_documents());
+        let later = SavedTopics::read(&setup, &stored, &*storage, (epoch + 1, 0)).unwrap_err();
+        assert!(later.to_string().contains("topics-0000000"), "{later}");
+        let other = setup.clone().spec(ModelSpec::new(80, 60, 0.2.into(), BETA, 3).unwrap());
+        let refused = SavedTopics::read(&other, &stored, &*storage, (epoch, 0)).unwrap_err();
+        assert!(refused.to_string().contains("belongs to run"), "{refused}");
+    }
 }
 
 /// C_w of a checkpoint, with the fallback and the errors.

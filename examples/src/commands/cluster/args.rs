@@ -9,6 +9,7 @@ use lda_examples::program::ProgramArgs;
 use lda_examples::reading::ReadingArgs;
 use lda_examples::text::of_training;
 
+use crate::commands::cluster::document_topics::Part;
 use crate::commands::cluster::role::RoleName;
 use crate::commands::cluster::storage_url::StorageUrl;
 use crate::commands::cluster::training::Training;
@@ -21,6 +22,7 @@ Examples:
   lda cluster cut docword.txt.gz --shards 8 --out nips          shards in a directory that all nodes see
   lda cluster node --config nips.toml --role worker --index 0   one node of a run over a network
   lda cluster model --config nips.toml --out nips.lda           the model of its last checkpoint
+  lda cluster document-topics --config nips.toml                the topics of its documents there
 
 Progress and errors go to standard error. The signals TERM and INT stop a node, and `local` with
 --snapshots, after the current epoch and its checkpoint; a second signal stops it at once.
@@ -47,6 +49,8 @@ pub enum Command {
     Node(Node),
     /// Write the model of the last checkpoint of a run that a file configures
     Model(Model),
+    /// Write the topics of the training documents at the last checkpoint of a run that a file configures
+    DocumentTopics(DocumentTopics),
 }
 
 /// Options of `lda cluster local`.
@@ -169,6 +173,33 @@ pub struct Model {
     /// Write the model to this file
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
+
+    /// Threads and progress.
+    #[command(flatten)]
+    pub program: ProgramArgs,
+}
+
+/// Options of `lda cluster document-topics`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+The output is one JSON object per line: the epoch, the number of the document, its name if it has one, its
+number of tokens, and the topics with tokens as [topic, share], largest first. The shares of all other topics
+are those of the prior, α_k / (tokens + Σ α).")]
+pub struct DocumentTopics {
+    /// Configuration of the run, with its documents, topics, priors, seed and checkpoints. The run may go
+    /// on meanwhile
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Epoch of the checkpoint. A run keeps its last two [default: the last]
+    #[arg(long, value_name = "N")]
+    pub epoch: Option<u32>,
+    /// Only the documents of part I, from 0, of N parts of the shards, so that several processes share the
+    /// work: give all of them the same --epoch [default: all shards]
+    #[arg(long, value_name = "I/N", value_parser = Part::parse, default_value = "0/1", hide_default_value = true)]
+    pub part: Part,
+    /// Output file, .jsonl [default: standard output]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 
     /// Threads and progress.
     #[command(flatten)]

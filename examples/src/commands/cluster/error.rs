@@ -125,6 +125,12 @@ pub enum ClusterError {
     /// The table could not be printed.
     #[error("standard output: {0}; the model of --save is written")]
     Print(std::io::Error),
+    /// The topics of documents could not be printed.
+    #[error("standard output: {0}")]
+    Lines(std::io::Error),
+    /// A checkpoint of which the topics of documents were asked for cannot be read.
+    #[error("{0}; --epoch N reads another checkpoint")]
+    Checkpoint(Failed),
     /// A directory cannot be created, or an object store cannot be opened.
     #[error(transparent)]
     Storage(#[from] StorageError),

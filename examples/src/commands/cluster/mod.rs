@@ -13,6 +13,7 @@
 mod args;
 mod config;
 mod cut;
+mod document_topics;
 mod error;
 mod from_model;
 mod held_out;
@@ -27,6 +28,7 @@ mod nodes;
 mod progress;
 mod results;
 mod role;
+mod saved;
 #[cfg(feature = "status")]
 mod status;
 mod stop;
@@ -49,6 +51,7 @@ pub fn execute(args: &Args) -> ExitCode {
         Command::Cut(args) => cut::run(args),
         Command::Node(args) => node::run(args),
         Command::Model(args) => model::run(args),
+        Command::DocumentTopics(args) => document_topics::run(args),
     };
     program::end(run, ClusterError::status)
 }
