@@ -246,13 +246,14 @@ def document_topics(spark, config, cluster=None, installed="lda", epoch=None, pa
         context.addPyFile(os.path.abspath(__file__))
     if epoch is None:
         # The first row names the epoch, so that all parts are of one.
-        rows = context.parallelize([0], 1).mapPartitions(topics_task(config, program, 1, None))
+        rows = context.parallelize([0], 1).mapPartitionsWithIndex(topics_task(config, program, 1, None))
         try:
             epoch = rows.first()[0]
         except Py4JJavaError as error:
             raise LaunchError(*diagnose(error)) from None
     parts = parts or context.defaultParallelism
-    rows = context.parallelize(range(parts), parts).mapPartitions(topics_task(config, program, parts, epoch))
+    tasks = context.parallelize(range(parts), parts)
+    rows = tasks.mapPartitionsWithIndex(topics_task(config, program, parts, epoch))
     return spark.createDataFrame(rows, TOPICS)
 
 
@@ -262,12 +263,12 @@ def document_topics(spark, config, cluster=None, installed="lda", epoch=None, pa
 def topics_task(config, program, parts, epoch):
     """Returns the function of a task that reads the documents of a part of the shards."""
 
-    def task(part):
+    def task(part, _):
         try:
             found = find(program)
         except StartError as error:
             raise NodeEnded("document-topics", *error.args) from None
-        command = [found, "cluster", "document-topics", "--config", config, "--part", f"{next(part)}/{parts}"]
+        command = [found, "cluster", "document-topics", "--config", config, "--part", f"{part}/{parts}"]
         if epoch is not None:
             command += ["--epoch", str(epoch)]
         with tempfile.TemporaryFile() as words:

@@ -91,7 +91,7 @@ fn read_rows<T: TopicIndex, D: Documents>(
 }
 
 /// A shard with the topics of a checkpoint. It has a single partition.
-pub(super) struct SavedShard<T> {
+pub(super) struct SavedShard<T: TopicIndex> {
     pub shard: Shard<T>,
     documents: Corpus,
     first: u64,

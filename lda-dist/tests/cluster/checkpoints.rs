@@ -203,7 +203,9 @@ fn a_checkpoint_has_the_topics_of_its_documents() {
         run_local::<u16, _>(&setup, &stored, Some(&storage), None, |_| {}).unwrap();
         let epoch = SavedTopics::last_epoch(&setup, &*storage).unwrap();
         assert!(epoch > 0);
-        (0..epoch).for_each(|_| drop(in_process.epoch().unwrap()));
+        for _ in 0..epoch {
+            in_process.epoch().unwrap();
+        }
         let mut documents = 0;
         for shard in 0..4 {
             let saved = SavedTopics::read(&setup, &stored, &*storage, (epoch, shard)).unwrap();
@@ -220,7 +222,8 @@ fn a_checkpoint_has_the_topics_of_its_documents() {
         assert_eq!(documents, corpus.num_documents());
         let later = SavedTopics::read(&setup, &stored, &*storage, (epoch + 1, 0)).unwrap_err();
         assert!(later.to_string().contains("topics-0000000"), "{later}");
-        let other = setup.clone().spec(ModelSpec::new(80, 60, 0.2.into(), BETA, 3).unwrap());
+        let words = corpus.num_words() as u32;
+        let other = setup.clone().spec(ModelSpec::new(80, words, 0.2.into(), BETA, 3).unwrap());
         let refused = SavedTopics::read(&other, &stored, &*storage, (epoch, 0)).unwrap_err();
         assert!(refused.to_string().contains("belongs to run"), "{refused}");
     }

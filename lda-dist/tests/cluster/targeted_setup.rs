@@ -43,6 +43,10 @@ impl Target {
             Message::Pull => {
                 (options.routing, options.sampler) = (Routing::Pull, SamplerKind::Light.into());
             }
+            // Only rows that may stay at a worker are pushed.
+            Message::PushRows => {
+                (options.routing, options.rounds) = (Routing::Pull, options.shards)
+            }
             _ => {}
         }
         if self.is_queued() && self.kind.message == Message::Push {
