@@ -93,7 +93,7 @@ pub struct Setup {
     /// Fingerprint of the documents.
     pub corpus: u64,
     /// Epochs between checkpoints, which workers with a [`SnapshotWriter`](super::SnapshotWriter)
-    /// write; 0 for none, the default.
+    /// write, also after the last epoch; 0 for none, the default.
     pub checkpoint_every: u32,
     /// Number of partitions whose rows a worker requests while it samples another; default 1. Nodes
     /// may differ in it. A worker holds the rows of this many more partitions.

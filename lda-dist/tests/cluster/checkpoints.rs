@@ -196,13 +196,13 @@ fn a_checkpoint_has_the_topics_of_its_documents() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     for hybrid in [Hybrid::default(), Hybrid { short_length: 12, mh_steps: 2 }] {
-        let mut setup = spec(&corpus, 2).epochs(4);
+        let mut setup = spec(&corpus, 2).epochs(5);
         setup.options.hybrid = hybrid;
         let storage = Arc::new(Memory::default()) as Arc<dyn Storage>;
         let mut in_process = InProcess::<u16>::new(&setup.spec, &corpus, &setup.options).unwrap();
         run_local::<u16, _>(&setup, &stored, Some(&storage), None, |_| {}).unwrap();
         let epoch = SavedTopics::last_epoch(&setup, &*storage).unwrap();
-        assert!(epoch > 0);
+        assert_eq!(epoch, 5, "after every second epoch, and after the last");
         for _ in 0..epoch {
             in_process.epoch().unwrap();
         }

@@ -22,7 +22,7 @@ impl Target {
             (Message::Keep, _) | (_, Keeping) => (3, 0, 1),
             // The run ends soon.
             (Message::Rows | Message::Finish, _) | (_, Collecting | Finishing | Finished) => {
-                (1, 2, 1)
+                (1, 0, 1)
             }
             _ => (5, 2, 4),
         }

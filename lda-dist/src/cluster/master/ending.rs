@@ -1,4 +1,4 @@
-//! End of a run: the rows of the model are collected, and all nodes are released.
+//! End of a run: the rows of the model are collected, the last epoch is written, and all nodes are released.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use super::{EndedEpoch, Master, RequestPurpose, Step, unexpected};
 use crate::cluster::collected_counts::CollectedCounts;
 use crate::cluster::control::Control;
 use crate::cluster::{Failed, MASTER, Port};
+use crate::spec::Round;
 use crate::wire::RowCode;
 
 impl Master {
@@ -17,7 +18,7 @@ impl Master {
     pub(super) fn end_run(&mut self, port: &mut dyn Port) -> Result<(), Failed> {
         // They may have been collected for the report of this epoch.
         if !self.setup.collect_model || self.model.is_some() {
-            self.finish(port);
+            self.keep_last(port);
             return Ok(());
         }
         self.collect(port)
@@ -53,7 +54,7 @@ impl Master {
         let counts = Arc::new(counts);
         let Some(mut ended) = self.ended.take() else {
             self.model = Some(counts);
-            self.finish(port);
+            self.keep_last(port);
             return Ok(());
         };
         if ended.report.epoch >= self.last_epoch() && self.setup.collect_model {
@@ -136,6 +137,20 @@ impl Master {
                 self.requests.send(port, node, RequestKind::Push, &finish, RequestPurpose::Leave);
             }
         }
+    }
+
+    /// Lets workers write the topics of the last epoch, if the run has checkpoints and none of that epoch, and
+    /// then ends the run. So the last checkpoint is that of the model. The run ends also if a worker cannot
+    /// write them.
+    fn keep_last(&mut self, port: &mut dyn Port) {
+        let Round { epoch, attempt, .. } = self.round();
+        let is_kept = self.kept() >= epoch || !self.checkpoint.has_storage();
+        if is_kept || self.setup.checkpoint_every == 0 {
+            return self.finish(port);
+        }
+        self.step = Step::KeepingLast(self.workers.nodes().len() as u32);
+        let keep = Control::Keep { attempt, epoch };
+        self.send_workers(&keep, RequestKind::Call, RequestPurpose::Keep, port);
     }
 
     /// Ends the run at all nodes.

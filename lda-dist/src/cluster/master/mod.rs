@@ -79,6 +79,8 @@ enum Step {
     Keeping(u32),
     /// The rows of this slice have to arrive.
     Collecting(u16),
+    /// Workers have to write their topics, as the run ends.
+    KeepingLast(u32),
     /// Nodes have to acknowledge the end of the run.
     Finishing(u32),
     Finished,
@@ -202,7 +204,7 @@ impl Master {
             Step::Working => Phase::Sampling,
             Step::Ending(_) => Phase::Ending,
             Step::Beginning(_) => Phase::Beginning,
-            Step::Keeping(_) => Phase::Keeping,
+            Step::Keeping(_) | Step::KeepingLast(_) => Phase::Keeping,
             Step::Collecting(_) => Phase::Collecting,
             Step::Finishing(_) => Phase::Finishing,
             Step::Finished => Phase::Finished,
@@ -492,6 +494,14 @@ impl Master {
                 self.step = Step::Keeping(left - 1);
                 if left == 1 {
                     self.change_workers(port)?;
+                }
+            }
+            (RequestPurpose::Keep, Step::KeepingLast(left)) => {
+                self.note_kept(request.peer, reply)?;
+                self.step = Step::KeepingLast(left - 1);
+                if left == 1 {
+                    self.checkpoint.record();
+                    self.finish(port);
                 }
             }
             (RequestPurpose::Finish, Step::Finishing(left)) => {
