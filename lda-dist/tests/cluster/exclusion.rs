@@ -135,5 +135,5 @@ fn a_lost_worker_reads_ages_from_the_checkpoint() {
     // The model of the last checkpoint can be read, ages or not.
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     let saved = SavedCounts::read(&setup(2).checkpoint_every(3), &stored, &*storage).unwrap();
-    assert_eq!(saved.epoch, 6);
+    assert_eq!(saved.epoch, 8);
 }

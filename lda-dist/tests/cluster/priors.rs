@@ -84,7 +84,7 @@ fn a_lost_worker_has_the_priors_of_the_checkpoint() {
         let storage = survive_a_lost_worker(&corpus, setup);
         // The model of the last checkpoint has its priors, too.
         let saved = SavedCounts::read(&setup(2), &stored, &*storage).unwrap();
-        assert_eq!(saved.epoch, 6);
-        assert_eq!(Some(saved.priors), expected(&corpus, &setup(1).epochs(6)).priors);
+        assert_eq!(saved.epoch, 8);
+        assert_eq!(Some(saved.priors), expected(&corpus, &setup(1)).priors);
     }
 }
