@@ -50,6 +50,7 @@ import time
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import BarrierTaskContext, SparkFiles
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 USAGE = 2
@@ -111,7 +112,7 @@ def launch(spark, config, cluster=None, installed="lda", attempts=4, ports=None,
         wait_for_slots(spark, roles, wait, USAGE if attempt == 1 else AGAIN)
         try:
             return run_stage(context, task, len(roles), f"lda {os.path.basename(config)} {attempt}")
-        except Py4JJavaError as error:
+        except (Py4JJavaError, PySparkException) as error:
             words, status = diagnose(error)
         if status != AGAIN:
             raise LaunchError(words, status)
@@ -180,7 +181,7 @@ def run_stage(context, task, tasks, name):
     context.setJobGroup(group, name)
     try:
         return context.parallelize(range(tasks), tasks).barrier().mapPartitions(task).collect()
-    except Py4JJavaError:
+    except (Py4JJavaError, PySparkException):
         wait_for_end(context, group)
         raise
     finally:
@@ -249,7 +250,7 @@ def document_topics(spark, config, cluster=None, installed="lda", epoch=None, pa
         rows = context.parallelize([0], 1).mapPartitionsWithIndex(topics_task(config, program, 1, None))
         try:
             epoch = rows.first()[0]
-        except Py4JJavaError as error:
+        except (Py4JJavaError, PySparkException) as error:
             raise LaunchError(*diagnose(error)) from None
     parts = parts or context.defaultParallelism
     tasks = context.parallelize(range(parts), parts)
@@ -450,7 +451,7 @@ def main():
     except LaunchError as error:
         note(f"error: {error}")
         return error.status
-    except Py4JError as error:
+    except (Py4JError, PySparkException) as error:
         note(f"error: Spark: {error}")
         return 1
     return 0

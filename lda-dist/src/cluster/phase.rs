@@ -19,7 +19,7 @@ pub enum Phase {
     Ending,
     /// The master waits until servers have started the next round.
     Beginning,
-    /// The master waits until workers have written their topics, as nodes have to stop.
+    /// The master waits until workers have written their topics, as nodes have to stop or the run ends.
     Keeping,
     /// The master waits for the rows of all partitions.
     Collecting,

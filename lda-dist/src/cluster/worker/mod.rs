@@ -271,8 +271,8 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         }
     }
 
-    /// Writes the topics of an epoch, as nodes have to stop, and replies with the last epoch that
-    /// is written.
+    /// Writes the topics of an epoch, as nodes have to stop or the run ends, and replies with the last epoch
+    /// that is written.
     fn keep(&mut self, reply_to: ReplyHandle, (number, epoch): (u32, u32), port: &mut dyn Port) {
         let (Some(attempt), mut node) = self.parts(port) else {
             reject(port, reply_to, None);
