@@ -349,7 +349,7 @@ impl RowStore {
     }
 
     /// Ends a round: makes a version that contains its deltas and the rows that it replaces. Adds the deltas
-    /// of each topic to `totals`, but not the changes by replaced rows, which would have to be decoded.
+    /// of each topic to `totals`. Replaced rows are not decoded, so their changes are not added.
     ///
     /// # Errors
     /// [`RowStoreError::Count`]; then nothing has changed.
