@@ -3,7 +3,7 @@
 #![no_main]
 
 use lda_dist::documents::{Documents, StoredDocuments};
-use lda_dist::snapshot::{SnapshotId, decode, decode_latest, encode, encode_latest};
+use lda_dist::snapshot::{MidEpochId, SnapshotId, decode, decode_latest, encode, encode_latest};
 use lda_dist::storage::{Memory, Storage};
 
 const OF: SnapshotId = SnapshotId { run: 77, epoch: 40, shard: 3 };
@@ -48,6 +48,11 @@ libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
 });
 
 fn check(bytes: &[u8]) {
+    let within = MidEpochId { of: OF, rounds: 12 };
+    if let Ok((state, priors)) = within.decode::<u16>(bytes) {
+        let again = within.encode(&state, priors.as_ref());
+        assert_eq!(within.decode::<u16>(&again), Ok((state, priors)));
+    }
     if let Ok(snapshot) = decode::<u16>(&OF, bytes) {
         let again = encode(&OF, &snapshot.state, snapshot.priors.as_ref());
         assert_eq!(decode::<u16>(&OF, &again), Ok(snapshot));

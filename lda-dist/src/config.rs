@@ -61,7 +61,7 @@ pub struct Options {
     /// `partitions` if it is smaller. More ranges balance the servers better. Not used by
     /// [`Partitioner::Balanced`]. Default: 0.
     pub ranges: u32,
-    /// Rounds per epoch, at most the number of partitions. With at least as many rounds as shards
+    /// Rounds per epoch, at most the number of partitions and 32,768. With at least as many rounds as shards
     /// no two shards sample a word in the same round. Default: 1.
     pub rounds: u16,
     /// Synchronisation of rounds, with a staleness below `rounds`: a worker may start a round once the
@@ -233,7 +233,7 @@ pub enum ConfigError {
     },
     /// There are no rounds, or more rounds than partitions.
     #[error(
-        "{rounds} rounds of {partitions} partitions: use at least 1 round, and at most one per partition"
+        "{rounds} rounds of {partitions} partitions: use at least 1 round, at most one per partition, and at most 32,768"
     )]
     Rounds {
         /// Rounds per epoch.

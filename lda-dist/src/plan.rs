@@ -10,7 +10,8 @@ use crate::placement::{
 };
 use crate::route::Route;
 use crate::shard::Shard;
-use crate::spec::{JOINING, ModelSpec, Round};
+use crate::spec::{MAX_ROUNDS, ModelSpec, Round};
+use crate::sync::SyncMode;
 
 /// Size, in bytes, of a row that is always more expensive to pull than to push.
 const DEAR: u32 = u32::MAX / 2;
@@ -70,7 +71,7 @@ pub fn place(
         placement.merged(&costs, partitions)?
     };
     let partitions = placement.num_partitions();
-    if rounds == 0 || usize::from(rounds) > partitions {
+    if rounds == 0 || rounds > MAX_ROUNDS || usize::from(rounds) > partitions {
         return Err(ConfigError::Rounds { rounds, partitions });
     }
     Ok(placement)
@@ -115,7 +116,16 @@ pub(crate) fn rows_may_stay(options: &Options) -> bool {
 
 /// Returns whether workers report the changes of C_k in a round, and not servers, which get some of them later.
 pub(crate) fn workers_report(options: &Options, round: Round) -> bool {
-    rows_may_stay(options) && round.number != JOINING
+    rows_may_stay(options) && !round.is_joining()
+}
+
+/// Returns whether workers may change between two rounds of an epoch. What a shard then needs beside its topics
+/// is in its [`MidEpochState`](crate::shard::MidEpochState), except the delayed proposals of long documents and
+/// the tokens that an epoch leaves out; and rounds must not overlap.
+pub(crate) fn workers_may_change_in(options: &Options, epoch: u32) -> bool {
+    let Options { sync, hybrid, .. } = *options;
+    let no_long = hybrid.short_length == u32::MAX;
+    sync == SyncMode::rounds(0) && no_long && !options.excludes_in(epoch)
 }
 
 /// The round of an epoch in which a shard samples what another one samples in `round`, if
@@ -167,7 +177,6 @@ mod tests {
 
     use super::*;
     use crate::config::Hybrid;
-    use crate::sync::SyncMode;
 
     #[test]
     fn shards_take_turns() {

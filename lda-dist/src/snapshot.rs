@@ -24,13 +24,15 @@
 //!       last  8  XXH64 of all preceding bytes
 //! ```
 //!
-//! Beside them are the options of the run, so that a change of them is reported. In an elastic run, the object
+//! Beside them are snapshots within an epoch, if workers [change](crate::cluster::Setup::min_workers) then, and the options of the run, so that a change of them is reported. In an elastic run, the object
 //! `attempt` has the number of the last attempt.
 //!
 //! Numbers are little-endian. If priors [change](crate::priors) during the run, each snapshot contains the
 //! priors of its epoch. A run can continue with other partitions, rounds, servers and
 //! workers; with another number of rounds its result differs. It falls back to the earlier of the two
 //! epochs if a snapshot of the later one is missing or damaged.
+
+mod mid_epoch;
 
 use lda_core::container::checksum;
 use lda_core::counts::TopicIndex;
@@ -41,6 +43,8 @@ use thiserror::Error;
 use crate::priors::Priors;
 use crate::shard::ShardState;
 use crate::wire::take;
+
+pub use mid_epoch::MidEpochId;
 
 /// Name of the object with the [`Latest`] epochs.
 pub const LATEST: &str = "latest";

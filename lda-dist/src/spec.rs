@@ -91,7 +91,10 @@ pub struct ModelSpec {
     pseudo_counts: Option<Arc<PseudoCounts>>,
 }
 
-/// Number of the round in which shards join: they send their counts to the servers.
+/// Largest number of rounds per epoch. Numbers from here on are those of joinings.
+pub const MAX_ROUNDS: u16 = 1 << 15;
+
+/// Number of the round in which shards join after an epoch: they send their counts to the servers.
 pub const JOINING: u16 = u16::MAX;
 
 /// Position in a run. A round is the step of the protocol between two versions of the counts.
@@ -100,7 +103,7 @@ pub struct Round {
     /// Counted from 1.
     pub epoch: u32,
     /// Position in the epoch, counted from 0; [`JOINING`] for the round after this epoch in which a
-    /// run starts or restarts.
+    /// run starts or restarts, and r less if it restarts after r rounds of the next epoch.
     pub number: u16,
     /// Restart counter. Messages of earlier attempts are ignored. Results do not depend on it.
     pub attempt: u32,
@@ -109,9 +112,13 @@ pub struct Round {
 impl fmt::Display for Round {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { epoch, number, attempt } = self;
-        match *number {
-            JOINING => write!(f, "the joining after epoch {epoch}, attempt {attempt}"),
-            number => write!(f, "epoch {epoch}, round {number}, attempt {attempt}"),
+        match self.joins_after() {
+            Some(0) => write!(f, "the joining after epoch {epoch}, attempt {attempt}"),
+            Some(rounds) => {
+                let next = epoch.saturating_add(1);
+                write!(f, "the joining after {rounds} rounds of epoch {next}, attempt {attempt}")
+            }
+            None => write!(f, "epoch {epoch}, round {number}, attempt {attempt}"),
         }
     }
 }
@@ -122,15 +129,36 @@ impl Round {
         Self { epoch, number: JOINING, attempt }
     }
 
+    /// The round in which shards send the counts after `rounds` rounds of the epoch after this one; the number
+    /// of rounds is below [`MAX_ROUNDS`].
+    pub fn joining_within(epoch: u32, rounds: u16, attempt: u32) -> Self {
+        Self { epoch, number: JOINING - rounds.min(MAX_ROUNDS - 1), attempt }
+    }
+
+    /// Returns whether shards join in this round.
+    pub fn is_joining(&self) -> bool {
+        self.number >= MAX_ROUNDS
+    }
+
+    /// Number of rounds of the next epoch after which shards join in this round; `None` if they do not join.
+    pub fn joins_after(&self) -> Option<u16> {
+        self.is_joining().then(|| JOINING - self.number)
+    }
+
     /// Whether this is the last of an epoch's `rounds`, or the joining before the first.
     pub fn is_last(&self, rounds: u16) -> bool {
-        self.number == JOINING || u32::from(self.number) + 1 >= u32::from(rounds)
+        match self.joins_after() {
+            Some(after) => after == 0,
+            None => u32::from(self.number) + 1 >= u32::from(rounds),
+        }
     }
 
     /// The next round, with `rounds` per epoch.
     pub fn next(&self, rounds: u16) -> Self {
         let Self { epoch, number, attempt } = *self;
-        if self.is_last(rounds) {
+        if let Some(number) = self.joins_after() {
+            Self { epoch: epoch.saturating_add(1), number, attempt }
+        } else if self.is_last(rounds) {
             Self { epoch: epoch.saturating_add(1), number: 0, attempt }
         } else {
             Self { epoch, number: number + 1, attempt }
@@ -427,6 +455,24 @@ mod tests {
         assert_eq!(round.to_string(), "epoch 4, round 1, attempt 1");
         assert!(Round::joining(4, 1) > round && Round::joining(3, 1) < round);
         assert_eq!(Round::joining(4, 1).to_string(), "the joining after epoch 4, attempt 1");
+    }
+
+    /// Otherwise rounds of an epoch would be sampled twice, or left out.
+    #[test]
+    fn an_epoch_goes_on_after_the_joining_within_it() {
+        for (rounds, all) in [(1, 3), (2, 3), (MAX_ROUNDS - 1, MAX_ROUNDS)] {
+            let joining = Round::joining_within(4, rounds, 2);
+            assert_eq!((joining.is_joining(), joining.joins_after()), (true, Some(rounds)));
+            assert!(!joining.is_last(all), "the epoch has not ended");
+            let next = joining.next(all);
+            assert_eq!(next, Round { epoch: 5, number: rounds, attempt: 2 });
+            assert!(joining < next && joining > Round { epoch: 4, number: all - 1, attempt: 2 });
+        }
+        assert_eq!(Round::joining_within(4, 0, 2), Round::joining(4, 2));
+        let within = Round::joining_within(4, 2, 1).to_string();
+        assert_eq!(within, "the joining after 2 rounds of epoch 5, attempt 1");
+        let last = Round { epoch: 4, number: MAX_ROUNDS - 1, attempt: 2 };
+        assert_eq!((last.is_joining(), last.joins_after()), (false, None));
     }
 
     #[test]

@@ -37,4 +37,20 @@ pub enum CheckpointError {
         /// Cause.
         why: String,
     },
+    /// A worker could not read the topics within an epoch from which the run was to go on with other workers.
+    #[error(
+        "{worker} cannot read the topics after {rounds} rounds of epoch {epoch}, so the run goes on from epoch {before}: {why}"
+    )]
+    MidEpoch {
+        /// The worker, such as `worker 2`.
+        worker: String,
+        /// The epoch that had not ended.
+        epoch: u32,
+        /// Its rounds that had ended.
+        rounds: u16,
+        /// Epoch from which the run goes on.
+        before: u32,
+        /// Cause.
+        why: String,
+    },
 }

@@ -10,14 +10,16 @@
 //!          epoch from which α is learnt, each after a 1, or a 0 if it is not there; after an epoch's last round the epoch's statistics: 8 bytes for each field of [`Bytes`] but the last, nanoseconds waited for servers and for the master (8 each),
 //!          bytes held (8), and if the epoch is evaluated, else 0, non-zeros of C_d (8) and number
 //!          of shards (2), and for each its number (2) and its part of the log joint (8)
-//!          18 start, to all: attempt (4), epoch to go on from (4), last epoch of which all snapshots are
+//!          18 start, to all: attempt (4), epoch to go on from (4), rounds of the next epoch to go on from, 0 unless
+//!          workers changed after them (2), last epoch of which all snapshots are
 //!          written (4), and epoch to fall back to if these cannot be read, 0 if none (4), number of
 //!          shards (2) and the worker of each (4), documents (8), sum of squared lengths (8), tokens and
 //!          documents of each word
 //!          19 begin, to all: round, first epoch whose snapshots are still needed (4), 1 if workers
 //!          write the topics after this round, else 0, 1 if they push all changes of rows in it, else
 //!          0, delta of C_k as a row of K signed entries, 1 and priors if this is the first round of an
-//!          epoch and priors are learnt, else 0
+//!          epoch and priors are learnt, or to servers the first after a joining within an epoch and priors
+//!          change, else 0
 //!          20 end, to servers: round, 1 if the epoch is evaluated, else 0, top words per topic
 //!          (4), 1 if β is learnt from the rows, else 0; the reply is the delta of C_k of the server's rows as such a row, bytes held (8),
 //!          and aggregates of all rows ([`aggregate`](crate::aggregate))
@@ -30,8 +32,10 @@
 //!          24 ready, to the master: last attempt that this node knows (4), first epoch whose topics it
 //!          has in memory (4), and number of these epochs (4)
 //!          25 stop, to the master: this node has to stop
-//!          26 keep, to workers, after an epoch's last round: attempt (4), epoch (4); the reply is
-//!          the last epoch that this worker has written (4)
+//!          26 keep, to workers: the round after which they write their topics; the reply is the last
+//!          epoch that this worker has written (4), or, within an epoch, 1 if all its shards are written,
+//!          else 0, the last epoch that it has written (4), and the epoch's statistics so far, as after an
+//!          epoch's last round
 //!          27 restart, to the master: this worker cannot continue this attempt (4)
 //!          28 unreadable, to the master: this worker does not have the topics from which this
 //!          attempt (4) starts; reason as text
@@ -147,7 +151,7 @@ messages! {
     }
     /// To all: an attempt starts.
     START => Start {
-        attempt: u32, epoch: u32, checkpoint: Latest, assigned: Assigned,
+        attempt: u32, epoch: u32, rounds: u16, checkpoint: Latest, assigned: Assigned,
         lengths: DocumentLengths, words: WordStats,
     }
     /// To all: a round starts; `delta` is that of C_k since the round before.
@@ -167,8 +171,8 @@ messages! {
     READY => Ready { attempt: u32, in_memory: EpochRange }
     /// To the master: this node has to stop.
     STOP => Stop {}
-    /// To workers: request to write the topics of an epoch.
-    KEEP => Keep { attempt: u32, epoch: u32 }
+    /// To workers: request to write the topics after a round.
+    KEEP => Keep { round: Round }
     /// To the master: this worker cannot continue the attempt.
     RESTART_REQUEST => RestartRequest { attempt: u32 }
     /// To the master: this worker does not have the topics from which the attempt starts.
@@ -190,6 +194,32 @@ pub(super) struct WorkerEpochStats {
     pub non_zeros: u64,
     /// Part of the log joint of each shard; empty unless the epoch is evaluated.
     pub parts: Vec<(u16, f64)>,
+}
+
+/// Reply to [`Control::Keep`] within an epoch.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct KeptRound {
+    /// Whether the states of all shards are written.
+    pub is_written: bool,
+    /// The last epoch of which all shards are written.
+    pub kept: u32,
+    /// Statistics of the epoch so far.
+    pub epoch_stats: WorkerEpochStats,
+}
+
+impl KeptRound {
+    /// Encodes the reply.
+    pub fn encode(&self, topics: u32, words: u32) -> Vec<u8> {
+        let mut to = Vec::new();
+        self.put(Dimensions { topics, words }, &mut to);
+        to
+    }
+
+    /// Decodes a reply; `None` if the bytes are not exactly one.
+    pub fn decode(topics: u32, words: u32, mut bytes: &[u8]) -> Option<Self> {
+        let reply = Self::take(Dimensions { topics, words }, &mut bytes)?;
+        bytes.is_empty().then_some(reply)
+    }
 }
 
 /// Implements [`Field`] for numbers: little-endian.
@@ -237,6 +267,7 @@ struct_fields! {
     Waited { servers, master }
     Bytes { sizes, routes, rows, gained, pushed, answers; totals: 0 }
     WorkerEpochStats { bytes, waited, memory, sampled, non_zeros, parts }
+    KeptRound { is_written, kept, epoch_stats }
 }
 
 /// One byte, 0 or 1.
@@ -507,11 +538,12 @@ mod tests {
                 }),
             (any::<[u32; 4]>(), lengths(), any::<Vec<u32>>(), prop::array::uniform5(0..1u64 << 45))
                 .prop_map(|([attempt, epoch, latest, before], lengths, workers, tokens)| {
+                    let rounds = (attempt % 7) as u16;
                     let assigned = Assigned(workers);
                     let of_words = tokens.iter().map(|tokens| tokens.div_ceil(3)).collect();
                     let words = WordStats::new(tokens.to_vec(), of_words).unwrap();
                     let checkpoint = Latest { epoch: latest, before };
-                    Control::Start { attempt, epoch, checkpoint, assigned, lengths, words }
+                    Control::Start { attempt, epoch, rounds, checkpoint, assigned, lengths, words }
                 }),
             (round(), any::<(u32, bool, bool)>(), delta, priors()).prop_map(
                 |(round, (needed, write, push), delta, priors)| {
@@ -538,7 +570,7 @@ mod tests {
                 Control::Ready { attempt, in_memory }
             }),
             Just(Control::Stop {}),
-            any::<[u32; 2]>().prop_map(|[attempt, epoch]| Control::Keep { attempt, epoch }),
+            round().prop_map(|round| Control::Keep { round }),
             any::<u32>().prop_map(|attempt| Control::RestartRequest { attempt }),
         ]
     }
@@ -565,6 +597,20 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn replies_within_an_epoch_come_back(
+            is_written: bool, kept: u32, epoch_stats in epoch_stats(),
+        ) {
+            let epoch_stats = epoch_stats.unwrap_or_default();
+            let reply = KeptRound { is_written, kept, epoch_stats };
+            let bytes = reply.encode(TOPICS, WORDS);
+            prop_assert_eq!(KeptRound::decode(TOPICS, WORDS, &bytes), Some(reply));
+            for cut in 0..bytes.len() {
+                prop_assert_eq!(KeptRound::decode(TOPICS, WORDS, &bytes[..cut]), None);
+            }
+            prop_assert_eq!(KeptRound::decode(TOPICS, WORDS, &[&bytes[..], &[0]].concat()), None);
+        }
+
         #[test]
         fn decoding_inverts_encoding(control in control()) {
             let bytes = control.encode(TOPICS, WORDS);

@@ -64,6 +64,13 @@ impl EpochStats {
         if rest.is_empty() { Ok(gained) } else { Err(malformed("aggregates: bytes are left over")) }
     }
 
+    /// A copy, without aggregates: those are found at the end of the epoch.
+    pub fn so_far(&self) -> Self {
+        let Self { bytes, waited, memory, sampled, non_zeros, .. } = *self;
+        let (documents, found) = (self.documents.clone(), Aggregates::default());
+        Self { bytes, waited, memory, sampled, documents, non_zeros, found }
+    }
+
     /// Takes the merged aggregates.
     pub fn take_found(&mut self) -> Arc<Aggregates> {
         Arc::new(std::mem::take(&mut self.found))

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::spec::{JOINING, Round};
+use crate::spec::Round;
 
 /// Measures the time of epochs as [`EpochReport`](lda_core::train::EpochReport) defines it: since the
 /// start, without the time in which documents are read and shards join.
@@ -41,7 +41,7 @@ impl EpochTimer {
     }
 
     fn observe_at(&mut self, round: Round, now: Instant) {
-        let samples = round.number != JOINING;
+        let samples = !round.is_joining();
         if samples && self.since.is_none() {
             self.since = Some(now);
         } else if !samples && let Some(since) = self.since.take() {

@@ -216,7 +216,7 @@ pub struct Memory {
 /// State of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NodeState {
-    /// Current round. Before the first round its number is [`JOINING`](crate::spec::JOINING).
+    /// Current round. Before the first round it is a [joining](Round::is_joining).
     pub round: Round,
     /// Bytes held, without messages; 0 for the master, which holds few.
     pub memory: u64,

@@ -15,7 +15,7 @@ use crate::placement::{DocumentLengths, WordStats};
 use crate::plan::{place, workers_report};
 use crate::priors::Priors;
 use crate::server::Server;
-use crate::spec::{JOINING, Round};
+use crate::spec::Round;
 use crate::wire::RowCode;
 
 /// Server of a run.
@@ -106,7 +106,7 @@ impl<T: TopicIndex> ServerNode<T> {
             _ if self.finished => Phase::Finished,
             None => Phase::Waiting,
             Some(_) if self.ended == Some(self.round) => Phase::Between,
-            Some(_) if self.round.number == JOINING => Phase::Joining,
+            Some(_) if self.round.is_joining() => Phase::Joining,
             Some(_) => Phase::Sampling,
         }
     }
@@ -196,8 +196,9 @@ impl<T: TopicIndex> ServerNode<T> {
     fn receive(&mut self, body: &Frame) -> Result<Vec<u8>, Refusal> {
         let spec = &self.setup.spec;
         match Control::decode(spec.topics(), spec.words(), body) {
-            Some(Control::Start { attempt, epoch, assigned, lengths, words, .. }) => {
-                let reply = self.start(Round::joining(epoch, attempt), lengths, &words)?;
+            Some(Control::Start { attempt, epoch, rounds, assigned, lengths, words, .. }) => {
+                let joining = Round::joining_within(epoch, rounds, attempt);
+                let reply = self.start(joining, lengths, &words)?;
                 let worker =
                     |&worker: &u32| NodeId(1 + self.setup.options.servers.saturating_add(worker));
                 self.workers = assigned.0.iter().map(worker).collect();

@@ -14,7 +14,7 @@ use crate::spec::ModelSpec;
 use crate::trip::TripContext;
 
 /// Version of the messages between nodes: a node does not understand those of another version.
-const MESSAGES: u8 = 3;
+const MESSAGES: u8 = 4;
 
 /// Role of a node, and its number among the nodes of this role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -96,6 +96,20 @@ pub enum RestoreError {
         /// Number of tokens of short documents.
         expected: usize,
     },
+    /// The number of rows differs from the number of documents.
+    #[error("{found} rows are given for {expected} documents: give one per document")]
+    Documents {
+        /// Number of rows.
+        found: usize,
+        /// Number of documents.
+        expected: usize,
+    },
+    /// The topics of a row are not those of the document's tokens, or the row cannot have this form.
+    #[error("the row of document {document} of the shard has other topics than its tokens")]
+    Row {
+        /// Number of the document in the shard.
+        document: usize,
+    },
     /// The run has no such topic.
     #[error("the run has no topic {topic}")]
     Topic {

@@ -25,6 +25,7 @@ mod error;
 mod exclusion;
 mod held;
 mod long;
+mod mid_epoch;
 mod own_counts;
 mod part;
 mod source;
@@ -47,6 +48,7 @@ use crate::spec::{ModelSpec, Round};
 use crate::wire::{self, PushCode, RowCode};
 
 pub use error::{AnswerError, RestoreError, ShardError};
+pub use mid_epoch::{MidEpochState, RowForm};
 use own_counts::OwnCounts;
 pub use source::ShardDocuments;
 use source::Source;

@@ -21,7 +21,7 @@ pub struct ShardTokens<T: TopicIndex> {
     /// Document at each place, and its inverse. Places order the short documents by range and
     /// length, then the long ones.
     documents: Vec<u32>,
-    places: Vec<u32>,
+    pub(super) places: Vec<u32>,
     /// End of each range of short documents.
     pub(super) ends: Vec<u32>,
     /// Tokens of each short document.

@@ -1,4 +1,4 @@
-//! Elastic runs: workers come and go between two epochs, or are lost, and the bits are those of one process.
+//! Elastic runs: workers come and go, or are lost, and the bits are those of one process.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,22 +11,22 @@ use super::recovery::{Full, check, world};
 use super::*;
 
 /// A run of up to four workers, and at least one.
-fn elastic(corpus: &Corpus, epochs: u32) -> Setup {
+pub(super) fn elastic(corpus: &Corpus, epochs: u32) -> Setup {
     let options = Options { shards: 7, partitions: 7, rounds: 7, servers: 2, ..Options::default() };
     let setup = setup(corpus, 4, options).epochs(epochs).evaluate_every(1).min_workers(1);
     setup.checkpoint_every(3)
 }
 
 /// A simulated run, with the epochs that the master has reported.
-struct Run {
+pub(super) struct Run {
     setup: Setup,
-    world: World<Node>,
-    reports: Vec<Report>,
+    pub world: World<Node>,
+    pub reports: Vec<Report>,
 }
 
 impl Run {
     /// A run that starts with these workers.
-    fn new(
+    pub fn new(
         setup: &Setup,
         stored: &InMemory,
         storage: &Arc<impl Storage + 'static>,
@@ -48,7 +48,7 @@ impl Run {
     }
 
     /// The master gives up a worker that is lost.
-    fn give_up(&mut self, worker: u32) {
+    pub fn give_up(&mut self, worker: u32) {
         let lost = self.setup.worker(worker);
         self.world.with(MASTER, |node, cx| {
             node.give_up(LostPeer::new(lost, Loss::Closed, Duration::ZERO, Duration::ZERO), cx);
@@ -69,7 +69,7 @@ impl Run {
         }
     }
 
-    fn until(&mut self, is_so: impl Fn(&Self) -> bool) {
+    pub fn until(&mut self, is_so: impl Fn(&Self) -> bool) {
         for _ in 0..1_000_000 {
             if is_so(self) {
                 return;
@@ -96,17 +96,17 @@ impl Run {
         self.reports.last().map_or(0, |report| report.workers)
     }
 
-    fn stop(&mut self, worker: u32) {
+    pub fn stop(&mut self, worker: u32) {
         self.world.with(self.setup.worker(worker), |node, cx| node.stop(cx)).unwrap();
     }
 
-    fn has_ended(&self, worker: u32) -> bool {
+    pub fn has_ended(&self, worker: u32) -> bool {
         let role = self.world.program(self.setup.worker(worker));
         role.is_some_and(|role| role.stopped().is_some())
     }
 
     /// Runs to the end, and checks the results against one process.
-    fn finish(mut self, corpus: &Corpus, stored: &InMemory, what: &str) -> Vec<Report> {
+    pub fn finish(mut self, corpus: &Corpus, stored: &InMemory, what: &str) -> Vec<Report> {
         self.until(|run| is_finished(&run.world));
         let expected = expected(corpus, &self.setup);
         let mut end = End::default();
@@ -329,7 +329,7 @@ fn a_worker_is_left_out_if_topics_cannot_be_written() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 7).unwrap();
     let setup = elastic(&corpus, 6).min_workers(3).checkpoint_every(0);
-    let storage = Arc::new(Full::new("topics"));
+    let storage = Arc::new(Full::new(&["topics", "rounds"]));
     let mut run = Run::new(&setup, &stored, &storage, Network::default(), &[0, 1, 2], 5);
     run.until(|run| run.reports.len() >= 2);
     run.world.restart(setup.worker(3));

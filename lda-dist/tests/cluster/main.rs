@@ -11,6 +11,7 @@ mod held_rows;
 mod history;
 mod hot;
 mod lost_workers;
+mod mid_epoch;
 mod own_aggregate;
 mod priors;
 mod pseudo_counts;

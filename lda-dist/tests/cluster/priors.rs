@@ -31,6 +31,11 @@ pub fn learnt(setup: Setup) -> Setup {
     with((None, Some(Learn { burn_in: 0, every: 1, ..LEARN })), setup)
 }
 
+/// α by topic size, in the tests of other modules.
+pub fn by_size(setup: Setup) -> Setup {
+    with((Some(40.0), None), setup)
+}
+
 #[test]
 fn changing_priors_are_those_of_one_process() {
     let corpus = corpus();

@@ -349,11 +349,11 @@ fn a_worker_that_learns_last_of_a_restarted_server_restarts_too() {
 #[derive(Debug)]
 pub(super) struct Full {
     storage: Memory,
-    refused: &'static str,
+    refused: &'static [&'static str],
 }
 
 impl Full {
-    pub(super) fn new(refused: &'static str) -> Self {
+    pub(super) fn new(refused: &'static [&'static str]) -> Self {
         Self { storage: Memory::default(), refused }
     }
 }
@@ -364,7 +364,7 @@ impl Storage for Full {
     }
 
     fn write(&self, name: &str, content: &[u8]) -> Result<(), StorageError> {
-        if !name.starts_with(self.refused) {
+        if !self.refused.iter().any(|refused| name.starts_with(refused)) {
             return self.storage.write(name, content);
         }
         let error = io::Error::from(io::ErrorKind::StorageFull);
@@ -386,7 +386,7 @@ fn an_incomplete_checkpoint_is_not_used() {
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     let setup = spec(&corpus, 3);
     // Topics of shard 1 after epoch 4.
-    let storage = Arc::new(Full::new("topics-00000004-00001"));
+    let storage = Arc::new(Full::new(&["topics-00000004-00001"]));
     let mut world = world(&setup, &stored, &storage, Network::default(), 1);
     run(&mut world);
     let found = of_world(&mut world, &setup, &stored);

@@ -353,7 +353,7 @@ fn impossible_divisions_are_refused() {
     assert!(refused(Options { partitions: 1 << 16, ..options }).starts_with("65536 partitions"));
     assert_eq!(
         refused(Options { rounds: 4, partitions: 3, ..options }),
-        "4 rounds of 3 partitions: use at least 1 round, and at most one per partition"
+        "4 rounds of 3 partitions: use at least 1 round, at most one per partition, and at most 32,768"
     );
     let other = ModelSpec::new(4, 11, 0.1.into(), 0.1, 0).unwrap();
     let refused = InProcess::<u16>::new(&other, &corpus, &options).unwrap_err();

@@ -1,8 +1,8 @@
 //! Start and end of attempts: the nodes that take part, and the epoch from which the run goes on.
 //!
 //! In an [elastic](Setup::min_workers) run an attempt waits for the workers that have not left and were not
-//! given up. When one has come or has to leave, all workers write their topics at the end of the epoch, and
-//! another attempt goes on from there with other workers. When one is lost and does not come back, the run
+//! given up. When one has come or has to leave, all workers write their topics at the end of the epoch, or
+//! [before](super::mid_epoch), and another attempt goes on from there with other workers. When one is lost and does not come back, the run
 //! goes back to the last checkpoint without it.
 
 use lda_transport::rpc::RequestKind;
@@ -52,7 +52,9 @@ impl Master {
         let is_current = attempt == self.attempt && self.roster.ready.contains(&peer);
         if is_current && !self.is_ending() {
             let worker = self.setup.role_of(peer).to_string();
-            if self.round().epoch == self.kept() && !self.checkpoint.fall_back(worker, why) {
+            if self.round().joins_after() > Some(0) {
+                self.give_up_mid_epoch(worker, why);
+            } else if self.round().epoch == self.kept() && !self.checkpoint.fall_back(worker, why) {
                 return Err(unexpected(peer, "that it cannot read the only checkpoint".to_owned()));
             }
             self.roster.forget_epochs();
@@ -198,15 +200,20 @@ impl Master {
         // Workers have the topics of other shards in memory if they had other shards.
         let in_memory = same_shards.then(|| self.roster.epoch_in_memory(self.workers.nodes()));
         let epoch = self.kept().max(in_memory.flatten().unwrap_or(0));
-        self.start_attempt(epoch, port);
+        self.start_attempt(self.mid_epoch.start(epoch), port);
         Ok(())
     }
 
-    /// Starts an attempt that goes on from an epoch.
-    fn start_attempt(&mut self, epoch: u32, port: &mut dyn Port) {
+    /// Starts an attempt that goes on from an epoch, or after some rounds of the next one.
+    fn start_attempt(&mut self, (epoch, rounds): (u32, u16), port: &mut dyn Port) {
         self.roster.start_from(epoch);
-        let joining = Round::joining(epoch, self.attempt);
+        let joining = Round::joining_within(epoch, rounds, self.attempt);
         self.rounds = Rounds::new(joining, self.setup.spec.topics());
+        if rounds > 0 {
+            // Workers have no topics in memory that are not changed in this epoch.
+            self.roster.forget_epochs();
+            self.rounds.epoch_stats = self.mid_epoch.epoch_stats();
+        }
         self.priors = EpochPriors::new(self.setup.spec.clone());
         (self.ended, self.model) = (None, None);
         self.checkpoint.start_attempt();
@@ -234,9 +241,10 @@ impl Master {
 
     pub(super) fn start_message(&self) -> Control {
         let Round { epoch, attempt, .. } = self.round();
+        let rounds = self.round().joins_after().unwrap_or(0);
         let (words, lengths) = (self.roster.words().clone(), self.roster.lengths());
         let checkpoint = self.checkpoint.latest();
         let assigned = self.workers.assigned().clone();
-        Control::Start { attempt, epoch, checkpoint, assigned, lengths, words }
+        Control::Start { attempt, epoch, rounds, checkpoint, assigned, lengths, words }
     }
 }

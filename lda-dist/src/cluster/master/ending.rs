@@ -10,7 +10,6 @@ use super::{EndedEpoch, Master, RequestPurpose, Step, unexpected};
 use crate::cluster::collected_counts::CollectedCounts;
 use crate::cluster::control::Control;
 use crate::cluster::{Failed, MASTER, Port};
-use crate::spec::Round;
 use crate::wire::RowCode;
 
 impl Master {
@@ -67,6 +66,7 @@ impl Master {
     fn go_on_after(&mut self, ended: EndedEpoch, port: &mut dyn Port) -> Result<(), Failed> {
         let EndedEpoch { report, found, delta } = ended;
         self.fruitless = 0;
+        self.mid_epoch.clear();
         self.roster.note_reported(report.epoch);
         self.reports.push_back(report);
         self.go_on(&found, delta, port)
@@ -143,13 +143,13 @@ impl Master {
     /// then ends the run. So the last checkpoint is that of the model. The run ends also if a worker cannot
     /// write them.
     fn keep_last(&mut self, port: &mut dyn Port) {
-        let Round { epoch, attempt, .. } = self.round();
-        let is_kept = self.kept() >= epoch || !self.checkpoint.has_storage();
+        let round = self.round();
+        let is_kept = self.kept() >= round.epoch || !self.checkpoint.has_storage();
         if is_kept || self.setup.checkpoint_every == 0 {
             return self.finish(port);
         }
         self.step = Step::KeepingLast(self.workers.nodes().len() as u32);
-        let keep = Control::Keep { attempt, epoch };
+        let keep = Control::Keep { round };
         self.send_workers(&keep, RequestKind::Call, RequestPurpose::Keep, port);
     }
 

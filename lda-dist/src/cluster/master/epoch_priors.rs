@@ -5,7 +5,7 @@ use lda_core::train::Learn;
 
 use crate::aggregate::{Aggregates, WordHistogram};
 use crate::priors::Priors;
-use crate::spec::{JOINING, ModelSpec, Round};
+use crate::spec::{ModelSpec, Round};
 
 /// Priors of an attempt.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl EpochPriors {
         let (updates, topics) = (self.spec.updates(), self.spec.topics() as usize);
         let empty = || updates.due_after(round.epoch)?.document_histograms(topics);
         let empty = is_last.then(empty).flatten();
-        if priors.is_some() != (round.number == JOINING && !updates.is_none()) {
+        if priors.is_some() != (round.is_joining() && !updates.is_none()) {
             return Err(format!("a report of {round} with priors, or without, at a wrong time"));
         }
         if documents.is_some() != empty.is_some() {
@@ -92,6 +92,11 @@ impl EpochPriors {
         }
     }
 
+    /// Priors of the epoch that workers have reported after the joining, if they change.
+    pub fn joined(&self) -> Option<Priors> {
+        self.joined.clone()
+    }
+
     /// Priors of the epoch to send to all nodes, if they are learnt. Where α follows topic sizes, nodes compute
     /// it again.
     pub fn learnt(&self) -> Option<Priors> {
@@ -102,6 +107,7 @@ impl EpochPriors {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::JOINING;
 
     /// Otherwise priors would be learnt from the documents of some workers, without a word.
     #[test]

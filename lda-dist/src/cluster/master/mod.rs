@@ -7,6 +7,7 @@ mod attempts;
 mod checkpoint;
 mod ending;
 mod epoch_priors;
+mod mid_epoch;
 mod progress;
 mod roster;
 mod rounds;
@@ -33,10 +34,11 @@ use crate::config::ConfigError;
 use crate::documents::Statistics;
 use crate::placement::Placement;
 use crate::priors::Priors;
-use crate::spec::{JOINING, Round};
+use crate::spec::Round;
 
 use checkpoint::Checkpoint;
 use epoch_priors::EpochPriors;
+use mid_epoch::MidEpoch;
 use roster::Roster;
 use rounds::Rounds;
 use workers::Workers;
@@ -77,6 +79,11 @@ enum Step {
     Beginning(u32),
     /// Workers have to write their topics, as nodes have to stop.
     Keeping(u32),
+    /// The same within an epoch, as workers change.
+    KeepingRound {
+        left: u32,
+        are_written: bool,
+    },
     /// The rows of this slice have to arrive.
     Collecting(u16),
     /// Workers have to write their topics, as the run ends.
@@ -120,6 +127,7 @@ pub struct Master {
     fruitless: u32,
     rounds: Rounds,
     priors: EpochPriors,
+    mid_epoch: MidEpoch,
     reports: VecDeque<Report>,
     topics: Option<Topics>,
     /// The epoch whose report waits for all rows.
@@ -151,6 +159,7 @@ impl Master {
             fruitless: 0,
             rounds: Rounds::new(Round::joining(0, 0), setup.spec.topics()),
             priors: EpochPriors::new(setup.spec.clone()),
+            mid_epoch: MidEpoch::default(),
             reports: VecDeque::new(),
             topics: None,
             ended: None,
@@ -190,7 +199,7 @@ impl Master {
         }
     }
 
-    /// The oldest open round. Before the first round and after a restart its number is [`JOINING`].
+    /// The oldest open round; before the first round and after a restart, a [joining](Round::is_joining).
     pub fn round(&self) -> Round {
         self.rounds.oldest
     }
@@ -200,11 +209,11 @@ impl Master {
         match self.step {
             Step::Waiting => Phase::Waiting,
             Step::Starting(_) => Phase::Starting,
-            Step::Working if self.round().number == JOINING => Phase::Joining,
+            Step::Working if self.round().is_joining() => Phase::Joining,
             Step::Working => Phase::Sampling,
             Step::Ending(_) => Phase::Ending,
             Step::Beginning(_) => Phase::Beginning,
-            Step::Keeping(_) | Step::KeepingLast(_) => Phase::Keeping,
+            Step::Keeping(_) | Step::KeepingRound { .. } | Step::KeepingLast(_) => Phase::Keeping,
             Step::Collecting(_) => Phase::Collecting,
             Step::Finishing(_) => Phase::Finishing,
             Step::Finished => Phase::Finished,
@@ -255,11 +264,10 @@ impl Master {
     /// a run of so many epochs. That epoch is evaluated only if it is [due](Setup::evaluate_every).
     /// Later calls change nothing.
     pub fn end_early(&mut self) {
-        let begun = self.rounds.last_begun();
         // Workers learn with the last round of an epoch whether the run ends with it.
-        let more = u32::from(begun.is_last(self.setup.options.rounds));
+        let next = self.rounds.last_begun().next(self.setup.options.rounds);
         // After a restart earlier epochs are sampled again, which must not move the end.
-        self.ends_after.get_or_insert(begun.epoch.saturating_add(more));
+        self.ends_after.get_or_insert(next.epoch);
     }
 
     /// Last epoch of the run.
@@ -496,6 +504,9 @@ impl Master {
                     self.change_workers(port)?;
                 }
             }
+            (RequestPurpose::Keep, Step::KeepingRound { left, are_written }) => {
+                self.note_kept_round(request.peer, reply, (left, are_written), port)?;
+            }
             (RequestPurpose::Keep, Step::KeepingLast(left)) => {
                 self.note_kept(request.peer, reply)?;
                 self.step = Step::KeepingLast(left - 1);
@@ -536,7 +547,12 @@ impl Master {
         let write = is_due && self.checkpoint.may_write();
         let needed = self.checkpoint.latest().first_needed();
         let push = self.rounds.needs_all_rows(round, &self.setup, self.last_epoch());
-        let priors = self.priors.learnt().filter(|_| round.number == 0);
+        let priors = if self.rounds.begun.joins_after() > Some(0) {
+            // Servers have started with the priors of the run. Workers have those of the epoch.
+            self.priors.joined()
+        } else {
+            self.priors.learnt().filter(|_| round.number == 0)
+        };
         Control::Begin { round, needed, write, push, delta, priors }
     }
 

@@ -10,7 +10,7 @@ use crate::aggregate::Aggregates;
 use crate::cluster::control::Control;
 use crate::cluster::epoch_stats::EpochStats;
 use crate::cluster::{Failed, MASTER, Port, Setup};
-use crate::spec::{JOINING, Round};
+use crate::spec::Round;
 use crate::wire::RowCode;
 
 impl Master {
@@ -20,7 +20,7 @@ impl Master {
         let delta = self.rounds.apply_delta(&found)?;
         let spec = &self.priors.spec;
         let ended = self.rounds.oldest;
-        let (epoch, joining) = (ended.epoch, ended.number == JOINING);
+        let (epoch, joining) = (ended.epoch, ended.is_joining());
         let last = ended.is_last(self.setup.options.rounds);
         let all = RowCode::new(spec.topics()).size(&delta) as u64;
         let num_others = u64::from(self.setup.options.servers) + self.workers.nodes().len() as u64;
@@ -52,8 +52,7 @@ impl Master {
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
         let ended = self.rounds.oldest;
-        let Round { epoch, number, attempt } = ended;
-        let (joining, last) = (number == JOINING, ended.is_last(self.setup.options.rounds));
+        let (epoch, last) = (ended.epoch, ended.is_last(self.setup.options.rounds));
         if last && epoch >= self.last_epoch() {
             return self.end_run(port);
         }
@@ -61,18 +60,37 @@ impl Master {
             let learnt = self.priors.learn(epoch, found, &self.rounds.totals);
             learnt.map_err(|what| unexpected(MASTER, what))?;
         }
-        // Nodes that have to stop, and workers that have come, wait for the end of the epoch, and no other
-        // epoch starts.
-        let changes = !joining && (!self.roster.stopping.is_empty() || self.workers_change());
-        if last && changes && self.rounds.begun == ended {
-            self.step = Step::Keeping(self.workers.nodes().len() as u32);
-            let keep = Control::Keep { attempt, epoch };
-            self.send_workers(&keep, RequestKind::Call, RequestPurpose::Keep, port);
-            return Ok(());
+        if self.nodes_change(ended) && self.rounds.begun == ended {
+            if last {
+                self.step = Step::Keeping(self.workers.nodes().len() as u32);
+                let keep = Control::Keep { round: ended };
+                self.send_workers(&keep, RequestKind::Call, RequestPurpose::Keep, port);
+                return Ok(());
+            }
+            if self.changes_after(ended) {
+                return self.keep_round(ended, delta, port);
+            }
         }
+        self.begin_next(ended, delta, port)
+    }
+
+    /// Returns whether nodes have to stop, or workers have come. They wait for the end of the epoch, unless
+    /// workers [change](Self::changes_after) before, and no other epoch starts.
+    fn nodes_change(&self, ended: Round) -> bool {
+        !ended.is_joining() && (!self.roster.stopping.is_empty() || self.workers_change())
+    }
+
+    /// Starts the rounds that may start after one that has ended; `delta` is that of C_k in it.
+    pub(super) fn begin_next(
+        &mut self,
+        ended: Round,
+        delta: Vec<(u32, i32)>,
+        port: &mut dyn Port,
+    ) -> Result<(), Failed> {
+        let changes = self.nodes_change(ended);
         let last_epoch = if changes { self.rounds.begun.epoch } else { self.last_epoch() };
         // An epoch whose priors are learnt starts when the one before has ended everywhere.
-        let current = epoch + u32::from(last);
+        let current = ended.next(self.setup.options.rounds).epoch;
         let last_epoch = self.setup.spec.updates().next_update(current, last_epoch);
         self.rounds.advance(delta, &self.setup, last_epoch)?;
         self.advance(port);

@@ -15,7 +15,7 @@ use super::super::{Failed, MASTER, Setup};
 use crate::aggregate::{AggregateRequest, Aggregates, TopicTotals};
 use crate::config::Options;
 use crate::plan::{rows_may_stay, workers_report};
-use crate::spec::{JOINING, Round};
+use crate::spec::Round;
 
 /// State of one attempt. A restart drops it.
 #[derive(Debug)]
@@ -132,7 +132,7 @@ impl Rounds {
         }
         // Parts of a hot word's row are on several servers, none of which can check the sum.
         let more: i64 = self.delta.iter().sum();
-        if self.oldest.number != JOINING && more != 0 {
+        if !self.oldest.is_joining() && more != 0 {
             let what = format!("deltas that add {more} tokens in {}", self.oldest);
             return Err(Failed::Message { peer: MASTER, what });
         }
@@ -152,6 +152,15 @@ impl Rounds {
         })
     }
 
+    /// Keeps a delta until the next round starts.
+    ///
+    /// # Errors
+    /// As [`advance`](Self::advance).
+    pub fn hold(&mut self, delta: Vec<(u32, i32)>) -> Result<(), Failed> {
+        self.unsent = sum(std::mem::take(&mut self.unsent), delta)?;
+        Ok(())
+    }
+
     /// Moves on to the next round, and queues the rounds that may start now, up to the last one of
     /// `last_epoch`.
     ///
@@ -165,7 +174,7 @@ impl Rounds {
     ) -> Result<(), Failed> {
         let rounds = setup.options.rounds;
         self.oldest = self.oldest.next(rounds);
-        self.unsent = sum(std::mem::take(&mut self.unsent), delta)?;
+        self.hold(delta)?;
         // After the joining, and before an epoch that waits for the one before, several rounds start with
         // the same counts; else one starts at a time.
         let open = setup.options.sync.open_from(self.oldest, rounds);
@@ -189,9 +198,9 @@ impl Rounds {
 
     /// Aggregates to find when the oldest open round has ended.
     pub fn wanted(&self, setup: &Setup, last_epoch: u32) -> AggregateRequest {
-        let Round { epoch, number, .. } = self.oldest;
+        let Round { epoch, .. } = self.oldest;
         let is_last = self.oldest.is_last(setup.options.rounds);
-        let evaluation = is_last && number != JOINING && setup.evaluates(epoch);
+        let evaluation = is_last && !self.oldest.is_joining() && setup.evaluates(epoch);
         // A run that is started again after its last epoch has only that epoch's end.
         let top_words = evaluation || is_last && epoch >= last_epoch;
         AggregateRequest {

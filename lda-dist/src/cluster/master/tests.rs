@@ -108,7 +108,7 @@ fn a_node_that_sends_nonsense_is_refused() {
         Role::Master(master) => (master.step, master.attempt),
         _ => unreachable!(),
     };
-    let nonsense = Control::Keep { attempt: 1, epoch: 9 };
+    let nonsense = Control::Keep { round: Round::joining(9, 1) };
     role.act(message(WORKER, &nonsense), &mut asked);
     assert_eq!((role.failed(), asked.refused.as_slice()), (None, &[WORKER][..]));
     assert_eq!(step(&role), (Step::Waiting, 1));
@@ -144,7 +144,7 @@ fn a_kept_epoch_in_a_reply_is_not_in_the_future() {
         let mut master = master(&mut asked);
         master.rounds.oldest = Round { epoch: 2, number: 0, attempt: 1 };
         master.step = Step::Keeping(1);
-        let keep = Control::Keep { attempt: 1, epoch: 2 };
+        let keep = Control::Keep { round: Round::joining(2, 1) };
         master.send_workers(&keep, RequestKind::Call, RequestPurpose::Keep, &mut asked);
         let ended = end(&mut master, &mut asked, reply);
         assert_eq!(ended.is_ok(), is_legal, "{reply:?}: {ended:?}");

@@ -109,7 +109,15 @@ pub(super) mod tests {
         let start = move |attempt| {
             let (words, assigned) = (words.clone(), assigned.clone());
             let checkpoint = Latest::default();
-            from_master(&Control::Start { attempt, epoch: 0, checkpoint, assigned, lengths, words })
+            from_master(&Control::Start {
+                attempt,
+                epoch: 0,
+                rounds: 0,
+                checkpoint,
+                assigned,
+                lengths,
+                words,
+            })
         };
         (worker, start)
     }

@@ -17,15 +17,16 @@ use lda_core::counts::TopicIndex;
 use lda_transport::Frame;
 use lda_transport::rpc::{Action, MessageBuf, ReplyHandle};
 
-use super::control::Control;
+use super::control::{Control, KeptRound};
 use super::master_link::Link;
 use super::{
     CheckpointError, Documents, Failed, MASTER, NodeState, Phase, Port, Setup, SnapshotWriter,
     Waited, reject,
 };
+use crate::plan::workers_may_change_in;
 use crate::sampler_pool::SamplerPool;
 use crate::shard::Shard;
-use crate::spec::{JOINING, ModelSpec, Round};
+use crate::spec::{ModelSpec, Round};
 
 use attempt::{AfterRound, Attempt, RoundStart};
 use memory_checkpoints::MemoryCheckpoints;
@@ -133,7 +134,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             _ if self.finished => Phase::Finished,
             None => Phase::Waiting,
             Some(attempt) if attempt.is_done() => Phase::Between,
-            Some(attempt) if attempt.round().number == JOINING => Phase::Joining,
+            Some(attempt) if attempt.round().is_joining() => Phase::Joining,
             Some(_) => Phase::Sampling,
         }
     }
@@ -233,17 +234,17 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 return if peer == MASTER { Err(failed) } else { Ok(()) };
             }
         };
-        if let Control::Keep { attempt, epoch } = control {
-            self.keep(reply_to, (attempt, epoch), port);
+        if let Control::Keep { round } = control {
+            self.keep(reply_to, round, port);
             return Ok(());
         }
         port.reply(reply_to, MessageBuf::new());
         match control {
             // The start of an attempt that is over may arrive after the message that it is over.
-            Control::Start { attempt, epoch, checkpoint, assigned, lengths, words }
+            Control::Start { attempt, epoch, rounds, checkpoint, assigned, lengths, words }
                 if attempt > self.attempt_number().max(self.over) =>
             {
-                let joining = Round::joining(epoch, attempt);
+                let joining = Round::joining_within(epoch, rounds, attempt);
                 let shards = self.assigned_shards(&assigned)?;
                 self.restart_from((joining, checkpoint), &shards, (lengths, &words), port)
             }
@@ -263,6 +264,9 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
                 if let (Some(attempt), mut node) = self.parts(port) {
                     // A worker that was restarted may get any epoch, and has nothing to remove.
                     attempt.remove_old(needed.min(attempt.round().epoch), &mut node);
+                    if !stopped {
+                        attempt.remove_mid_epoch(None, &mut node);
+                    }
                     attempt.requests.clear();
                 }
                 Ok(())
@@ -271,20 +275,31 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         }
     }
 
-    /// Writes the topics of an epoch, as nodes have to stop or the run ends, and replies with the last epoch
-    /// that is written.
-    fn keep(&mut self, reply_to: ReplyHandle, (number, epoch): (u32, u32), port: &mut dyn Port) {
+    /// Writes the topics after a round, as workers change or the run ends. Replies with the last epoch that is
+    /// written, or, within an epoch, with whether the topics are written and with the statistics of the epoch
+    /// so far.
+    fn keep(&mut self, reply_to: ReplyHandle, after: Round, port: &mut dyn Port) {
         let (Some(attempt), mut node) = self.parts(port) else {
             reject(port, reply_to, None);
             return;
         };
-        let round = attempt.round();
-        if (number, epoch) != (round.attempt, round.epoch) {
+        let options = &node.setup.options;
+        let is_last = after.is_last(options.rounds);
+        let may_change = !after.is_joining() && workers_may_change_in(options, after.epoch);
+        if after != attempt.round() || !is_last && !may_change {
             reject(node.port, reply_to, None);
             return;
         }
-        let kept = attempt.write_snapshots_now(&mut node);
-        node.port.reply(reply_to, MessageBuf::from(&kept.to_le_bytes()[..]));
+        let reply = if is_last {
+            attempt.write_snapshots_now(&mut node).to_le_bytes().to_vec()
+        } else {
+            let is_written = attempt.write_mid_epoch_now(&mut node);
+            let (topics, words) = (node.setup.spec.topics(), node.setup.spec.words());
+            let epoch_stats = attempt.take_stats_so_far(&node);
+            KeptRound { is_written, kept: attempt.snapshots.kept(), epoch_stats }
+                .encode(topics, words)
+        };
+        node.port.reply(reply_to, MessageBuf::from(&reply[..]));
     }
 
     /// Starts a round, if it is one of this attempt.
@@ -308,6 +323,7 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             return Err(unexpected("a future epoch as the first one that is needed"));
         }
         attempt.remove_old(needed, &mut node);
+        attempt.remove_mid_epoch(Some(round.epoch), &mut node);
         attempt.begin(round, after, start, &mut node)
     }
 }

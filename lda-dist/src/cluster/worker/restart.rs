@@ -13,7 +13,7 @@ use crate::cluster::assignment::Assigned;
 use crate::cluster::control::Control;
 use crate::held_rows::staying;
 use crate::placement::{DocumentLengths, Placement, WordStats};
-use crate::plan::place;
+use crate::plan::{place, workers_may_change_in};
 use crate::shard::{Shard, ShardDocuments};
 use crate::snapshot::Latest;
 use crate::spec::Round;
@@ -42,16 +42,28 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         (lengths, words): (DocumentLengths, &WordStats),
         port: &mut dyn Port,
     ) -> Result<(), Failed> {
-        let before = self.attempt.take();
-        (self.finished, self.stopped) = (false, None);
         let (setup, epoch) = (&self.setup, joining.epoch);
         let Setup { spec, options, .. } = setup;
+        let rounds = joining.joins_after().unwrap_or(0);
+        let next = epoch.saturating_add(1);
+        if rounds > 0 && (rounds >= options.rounds || !workers_may_change_in(options, next)) {
+            return Err(unexpected("rounds of an epoch from which no attempt can go on"));
+        }
+        let before = self.attempt.take();
+        (self.finished, self.stopped) = (false, None);
         let placement = place(spec, options, words, lengths)?;
         let before = before.filter(|attempt| *attempt.placement() == placement);
-        let mut state = self.state_at(epoch, before, shards, &placement)?;
-        if let Err(failed) = self.restore(&mut state, epoch, checkpoint) {
+        let mut state = self.state_at((epoch, rounds), before, shards, &placement)?;
+        let restored = if rounds > 0 {
+            self.storage.mid_epoch.insert((epoch, rounds));
+            self.restore_mid_epoch(&mut state, (epoch, rounds))
+        } else {
+            self.restore(&mut state, epoch, checkpoint)
+        };
+        if let Err(failed) = restored {
+            let is_checkpoint = rounds == 0 && epoch == checkpoint.epoch;
             let may_fall_back =
-                epoch > checkpoint.epoch || checkpoint.before > 0 && self.storage.writer.is_some();
+                !is_checkpoint || checkpoint.before > 0 && self.storage.writer.is_some();
             return if may_fall_back {
                 self.fall_back(joining, &failed, port)
             } else {
@@ -73,10 +85,11 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
 
     /// Shards of the attempt before, and its topics of the epoch if they are in memory. Shards that are not
     /// here are read, and all of them if the run goes back to the first topics and these are not in
-    /// memory: they are made while documents are read.
+    /// memory: they are made while documents are read. Topics within an epoch, after some rounds of the next
+    /// one, are never in memory.
     fn state_at(
         &self,
-        epoch: u32,
+        (epoch, rounds): (u32, u16),
         before: Option<Attempt<T>>,
         shards: &[u16],
         placement: &Placement,
@@ -87,12 +100,15 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
             spec: self.setup.spec.clone(),
         };
         let mut state = before.map_or_else(none, Attempt::into_state);
+        if rounds > 0 {
+            state.memory_checkpoints = MemoryCheckpoints::default();
+        }
         state.memory_checkpoints.retain(epoch);
         let in_memory = state.memory_checkpoints.get(epoch);
         let has_topics = |shard| in_memory.is_some_and(|it| it.shards.contains_key(&shard));
         let mut kept: BTreeMap<u16, Shard<T>> = std::mem::take(&mut state.shards)
             .into_iter()
-            .filter(|shard| epoch > 0 || has_topics(shard.number()))
+            .filter(|shard| epoch > 0 || rounds > 0 || has_topics(shard.number()))
             .map(|shard| (shard.number(), shard))
             .collect();
         for &number in shards {
@@ -145,6 +161,21 @@ impl<T: TopicIndex, D: Documents> Worker<T, D> {
         }
         *spec = setup.spec.with_priors(&priors).expect("priors that were checked");
         memory_checkpoints.add(epoch, states, priors);
+        Ok(())
+    }
+
+    /// Sets the topics of the shards, and the priors, to those within an epoch: after some rounds of the one
+    /// after `epoch`.
+    fn restore_mid_epoch(
+        &self,
+        state: &mut WorkerState<T>,
+        (epoch, rounds): (u32, u16),
+    ) -> Result<(), Failed> {
+        let mut priors = self.setup.spec.priors();
+        for shard in &mut state.shards {
+            priors = self.storage.restore_mid_epoch(&self.setup, shard, (epoch, rounds))?;
+        }
+        state.spec = self.setup.spec.with_priors(&priors).expect("priors that were checked");
         Ok(())
     }
 
@@ -225,7 +256,9 @@ mod tests {
             let words = words.clone();
             let checkpoint = Latest { epoch, before: 0 };
             let assigned = setup.assigned();
-            let start = Control::Start { attempt, epoch, checkpoint, assigned, lengths, words };
+            let rounds = 0;
+            let start =
+                Control::Start { attempt, epoch, rounds, checkpoint, assigned, lengths, words };
             worker.act(from_master(&start), &mut Recorder::default()).unwrap();
             let shards = worker.shards().iter();
             (shards.map(|shard| shard.tokens().topics()).collect::<Vec<_>>(), reads.replace(0))

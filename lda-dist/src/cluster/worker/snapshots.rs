@@ -9,8 +9,8 @@ use super::super::{CheckpointError, Failed, Setup, SnapshotWriter};
 use super::Node;
 use crate::priors::Priors;
 use crate::shard::Shard;
-use crate::snapshot::{Latest, Snapshot, SnapshotId, decode, encode};
-use crate::spec::ModelSpec;
+use crate::snapshot::{Latest, MidEpochId, Snapshot, SnapshotId, decode, encode};
+use crate::spec::{ModelSpec, Round};
 use crate::storage::StorageError;
 
 /// Access to storage, which outlives attempts.
@@ -21,6 +21,8 @@ pub(super) struct SnapshotStorage {
     /// Epochs that may have snapshots beside those of regular checkpoints: the run has gone on from
     /// them.
     pub restarts: BTreeSet<u32>,
+    /// Epochs, and rounds of the next one, that may have snapshots within an epoch.
+    pub mid_epoch: BTreeSet<(u32, u16)>,
     /// The last error of writing or removing that was not reported yet.
     pub trouble: Option<CheckpointError>,
 }
@@ -28,7 +30,7 @@ pub(super) struct SnapshotStorage {
 impl SnapshotStorage {
     /// The storage behind a writer, if there is one.
     pub fn new(writer: Option<SnapshotWriter>) -> Self {
-        Self { writer, restarts: BTreeSet::new(), trouble: None }
+        Self { writer, restarts: BTreeSet::new(), mid_epoch: BTreeSet::new(), trouble: None }
     }
 
     /// Sets a shard's topics to those of a snapshot. Returns the priors of its epoch.
@@ -39,18 +41,44 @@ impl SnapshotStorage {
         epoch: u32,
     ) -> Result<Priors, Failed> {
         let id = id(setup, shard, epoch);
-        let failed = |why: String| Failed::Snapshot { name: id.name(), why };
+        let bytes = self.read(&id.name())?;
+        let restored = decode::<T>(&id, &bytes).map_err(|error| error.to_string());
+        let restored = restored.and_then(|Snapshot { state, priors }| {
+            let priors = checked(setup, priors)?;
+            shard.restore(&setup.spec, &state).map_err(|error| error.to_string())?;
+            Ok(priors)
+        });
+        restored.map_err(|why| Failed::Snapshot { name: id.name(), why })
+    }
+
+    /// Sets a shard's topics to those of the snapshot within an epoch from which an attempt starts, after so
+    /// many rounds. Returns the priors of the epoch.
+    pub fn restore_mid_epoch<T: TopicIndex>(
+        &self,
+        setup: &Setup,
+        shard: &mut Shard<T>,
+        (epoch, rounds): (u32, u16),
+    ) -> Result<Priors, Failed> {
+        let id = MidEpochId { of: id(setup, shard, epoch), rounds };
+        let bytes = self.read(&id.name())?;
+        let restored = id.decode::<T>(&bytes).map_err(|error| error.to_string());
+        let restored = restored.and_then(|(state, priors)| {
+            let priors = checked(setup, priors)?;
+            let restored = shard.restore_mid_epoch(&setup.spec, &state);
+            restored.map_err(|error| error.to_string())?;
+            Ok(priors)
+        });
+        restored.map_err(|why| Failed::Snapshot { name: id.name(), why })
+    }
+
+    /// The bytes of a snapshot.
+    fn read(&self, name: &str) -> Result<Vec<u8>, Failed> {
+        let failed = |why: String| Failed::Snapshot { name: name.to_owned(), why };
         let Some(writer) = &self.writer else {
             let why = "this worker has no storage: give it the storage of the other workers";
             return Err(failed(why.to_owned()));
         };
-        let bytes = writer.storage().read(&id.name()).map_err(|error| failed(error.to_string()))?;
-        let Snapshot { state, priors } =
-            decode::<T>(&id, &bytes).map_err(|error| failed(error.to_string()))?;
-        let priors = priors.unwrap_or_else(|| setup.spec.priors());
-        setup.spec.with_priors(&priors).map_err(|error| failed(error.to_string()))?;
-        shard.restore(&setup.spec, &state).map_err(|error| failed(error.to_string()))?;
-        Ok(priors)
+        writer.storage().read(name).map_err(|error| failed(error.to_string()))
     }
 
     /// Notes the last error of removing snapshots.
@@ -162,6 +190,53 @@ impl Snapshots {
         }
     }
 
+    /// Writes the state of the shards after a round within an epoch, one after the other, and waits until they
+    /// are written; returns whether they all are.
+    pub fn write_mid_epoch_now<T: TopicIndex>(
+        &mut self,
+        (round, spec): (Round, &ModelSpec),
+        shards: &[Shard<T>],
+        node: &mut Node<'_, T>,
+    ) -> bool {
+        // Snapshots of the epoch before may still be being written.
+        self.wait(node.storage);
+        let (epoch, rounds) = (round.epoch - 1, round.number + 1);
+        node.storage.mid_epoch.insert((epoch, rounds));
+        let priors = (!spec.updates().is_none()).then(|| spec.priors());
+        for shard in shards {
+            let Some(writer) = &mut node.storage.writer else { return false };
+            let id = MidEpochId { of: id(node.setup, shard, epoch), rounds };
+            let state = shard.tokens().mid_epoch_state();
+            writer.write(id.name(), id.encode(&state, priors.as_ref()));
+            let written = writer.wait();
+            if let Some(error) = written.into_iter().find_map(|(_, written)| written.err()) {
+                node.storage.note_trouble(&error);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Removes the snapshots within epochs before this one, or all of them.
+    pub fn remove_mid_epoch<T: TopicIndex>(
+        &mut self,
+        before: Option<u32>,
+        shards: &[Shard<T>],
+        node: &mut Node<'_, T>,
+    ) {
+        let SnapshotStorage { writer, mid_epoch, .. } = &mut *node.storage;
+        let setup = node.setup;
+        mid_epoch.retain(|&(epoch, rounds)| {
+            let is_needed = before.is_some_and(|before| epoch + 1 >= before);
+            if let Some(writer) = writer.as_mut().filter(|_| !is_needed) {
+                let of = |shard| MidEpochId { of: id(setup, shard, epoch), rounds };
+                shards.iter().for_each(|shard| writer.remove(of(shard).name()));
+            }
+            is_needed
+        });
+        node.storage.note_left_over();
+    }
+
     fn wait(&mut self, storage: &mut SnapshotStorage) {
         let written = storage.writer.as_mut().map_or(Vec::new(), SnapshotWriter::wait);
         self.note(written, storage);
@@ -186,6 +261,13 @@ impl Snapshots {
         ids.iter().for_each(|id| writer.remove(id.name()));
         node.storage.note_left_over();
     }
+}
+
+/// The priors of a snapshot, or those of the run.
+fn checked(setup: &Setup, priors: Option<Priors>) -> Result<Priors, String> {
+    let priors = priors.unwrap_or_else(|| setup.spec.priors());
+    setup.spec.with_priors(&priors).map_err(|error| error.to_string())?;
+    Ok(priors)
 }
 
 fn id<T: TopicIndex>(setup: &Setup, shard: &Shard<T>, epoch: u32) -> SnapshotId {

@@ -138,7 +138,10 @@ impl<T: TopicIndex> Attempt<T> {
             round,
             delta: Vec::new(),
             priors: (!spec.updates().is_none()).then(|| spec.priors()),
-            documents: document_histograms(&spec, round.epoch, &shards),
+            documents: match round.joins_after() {
+                Some(0) => document_histograms(&spec, round.epoch, &shards),
+                _ => None,
+            },
             epoch_stats: None,
         });
         // Requests that are not sent yet are not acknowledged either.
@@ -441,7 +444,7 @@ impl<T: TopicIndex> Attempt<T> {
             stats.parts = parts.into_iter().map(|(_, part)| part).collect();
             stats.non_zeros = self.shards.iter().map(|shard| shard.tokens().non_zeros()).sum();
         }
-        stats.memory = (node.samplers.memory() + *node.planned) as u64 + self.memory();
+        stats.memory = self.memory_with(node);
         Some(stats)
     }
 
@@ -450,11 +453,33 @@ impl<T: TopicIndex> Attempt<T> {
         self.snapshots.remove_old(needed, &self.shards, node);
     }
 
+    /// Removes snapshots within epochs before this one, or all of them.
+    pub fn remove_mid_epoch(&mut self, before: Option<u32>, node: &mut Node<'_, T>) {
+        self.snapshots.remove_mid_epoch(before, &self.shards, node);
+    }
+
     /// Writes the topics of the epoch that is done, and waits until they are written. Returns the
     /// last epoch that is written.
     pub fn write_snapshots_now(&mut self, node: &mut Node<'_, T>) -> u32 {
         self.snapshots.write_now((self.round.epoch, &self.spec), &self.shards, node);
         self.snapshots.kept()
+    }
+
+    /// Writes the state of the shards after the round that is done, within an epoch, and waits until it is
+    /// written; returns whether it is.
+    pub fn write_mid_epoch_now(&mut self, node: &mut Node<'_, T>) -> bool {
+        self.snapshots.write_mid_epoch_now((self.round, &self.spec), &self.shards, node)
+    }
+
+    /// Takes the statistics of the epoch so far.
+    pub fn take_stats_so_far(&mut self, node: &Node<'_, T>) -> WorkerEpochStats {
+        let memory = self.memory_with(node);
+        WorkerEpochStats { memory, ..std::mem::take(&mut self.epoch_stats) }
+    }
+
+    /// Bytes held by this worker.
+    fn memory_with(&self, node: &Node<'_, T>) -> u64 {
+        (node.samplers.memory() + *node.planned) as u64 + self.memory()
     }
 
     /// Bytes held by the shards, their checkpoints in memory, and rows that stay here.
