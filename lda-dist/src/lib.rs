@@ -59,6 +59,7 @@
 //! | feature | default | adds |
 //! |---|---|---|
 //! | `object-store` | off | documents and checkpoints in S3, Google Cloud Storage, Azure and compatible stores |
+//! | `hdfs` | off | documents and checkpoints in HDFS |
 //! | `tracing` | off | spans for subscribers of `tracing`, target `lda_dist`: `round` (INFO; fields `epoch`, `round`) until a worker has sampled it, `pull` (DEBUG; also `shard`, `partition`) until all rows have arrived, `push` (DEBUG) until the answer has. Also those of lda-core and lda-transport |
 
 #![forbid(unsafe_code)]

@@ -11,7 +11,6 @@ use crate::placement::{
 use crate::route::Route;
 use crate::shard::Shard;
 use crate::spec::{MAX_ROUNDS, ModelSpec, Round};
-use crate::sync::SyncMode;
 
 /// Size, in bytes, of a row that is always more expensive to pull than to push.
 const DEAR: u32 = u32::MAX / 2;
@@ -125,7 +124,7 @@ pub(crate) fn workers_report(options: &Options, round: Round) -> bool {
 pub(crate) fn workers_may_change_in(options: &Options, epoch: u32) -> bool {
     let Options { sync, hybrid, .. } = *options;
     let no_long = hybrid.short_length == u32::MAX;
-    sync == SyncMode::rounds(0) && no_long && !options.excludes_in(epoch)
+    sync.staleness() == 0 && no_long && !options.excludes_in(epoch)
 }
 
 /// The round of an epoch in which a shard samples what another one samples in `round`, if
@@ -177,6 +176,7 @@ mod tests {
 
     use super::*;
     use crate::config::Hybrid;
+    use crate::sync::SyncMode;
 
     #[test]
     fn shards_take_turns() {

@@ -167,13 +167,15 @@ mod tests {
         Shard::new(&spec(), Hybrid::default(), &placement, 0, documents).unwrap()
     }
 
-    /// Moves tokens of a partition as sampling does.
+    /// Moves tokens of a partition as sampling does, those of document 3 to a few topics.
     fn change(shard: &mut Shard<u16>, partition: usize) {
-        let ShardTokens { parts, rows, .. } = &mut shard.tokens;
+        let ShardTokens { parts, rows, places, .. } = &mut shard.tokens;
+        let few = places[3] as usize;
         let part = &mut parts[partition];
         for token in 0..part.topics.len() {
             let (document, old) = (part.documents[token] as usize, part.topics[token].get());
-            let new = (old * 31 + token as u32 * 7) % TOPICS;
+            let topics = if document == few { 7 } else { TOPICS };
+            let new = (old * 31 + token as u32 * 7) % topics;
             rows.decrement(document, old);
             rows.increment(document, new);
             part.set_topic(token, new as u16);

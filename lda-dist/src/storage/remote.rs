@@ -7,6 +7,8 @@ use std::io;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
+#[cfg(feature = "hdfs")]
+use hdfs_native_object_store::HdfsObjectStoreBuilder;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::MicrosoftAzureBuilder;
 use object_store::gcp::GoogleCloudStorageBuilder;
@@ -25,8 +27,7 @@ use super::{Storage, StorageError, checked};
 const PART: usize = 16 << 20;
 /// Largest length of a store's error message, in characters: some stores send pages.
 const LONGEST_REASON: usize = 1000;
-const ADDRESSES: &str =
-    "give s3://bucket/prefix, gs://bucket/prefix, az://container/prefix or file:///path";
+const ADDRESSES: &str = "give s3://bucket/prefix, gs://bucket/prefix, az://container/prefix, hdfs://host:port/path or file:///path";
 
 type Result<T, E = StorageError> = std::result::Result<T, E>;
 
@@ -71,6 +72,8 @@ pub struct ObjectStore {
     url: String,
     prefix: Path,
     store: Arc<dyn object_store::ObjectStore>,
+    /// Longest time of a request, if the client of the store has no such limit.
+    limit: Option<Duration>,
     runtime: Option<Runtime>,
 }
 
@@ -82,14 +85,16 @@ impl fmt::Debug for ObjectStore {
 
 impl ObjectStore {
     /// Opens the store at a URL: `s3://bucket/prefix`, `gs://bucket/prefix`,
-    /// `az://container/prefix`, other forms that the crate [`object_store`] supports, or
-    /// `file:///path`. Every `memory:///` is a new store, which ends with this value.
+    /// `az://container/prefix`, other forms that the crate [`object_store`] supports, `hdfs://host:port/path` or
+    /// `hdfs://service/path` with the feature `hdfs`, or `file:///path`. Every `memory:///` is a new store,
+    /// which ends with this value.
     ///
     /// Credentials and settings come from the environment, under the names that the stores' own
     /// programs use: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`
     /// (and `AWS_ALLOW_HTTP=true` without TLS), `GOOGLE_APPLICATION_CREDENTIALS`,
     /// `AZURE_STORAGE_ACCOUNT_NAME`, `AZURE_STORAGE_ACCOUNT_KEY`; or from the machine (roles of
-    /// instances and pods). No request is made yet.
+    /// instances and pods). Those of HDFS are in the files of `HADOOP_CONF_DIR` and in `HADOOP_USER_NAME`. No
+    /// request is made yet.
     ///
     /// If the process has no default [`CryptoProvider`](rustls::crypto::CryptoProvider) of rustls,
     /// this installs ring.
@@ -112,6 +117,9 @@ impl ObjectStore {
             url: parsed.to_string(),
             why: format!("{why}: {ADDRESSES}"),
         };
+        if parsed.scheme() == "hdfs" {
+            return Self::hdfs(&parsed, access);
+        }
         let (scheme, prefix) =
             ObjectStoreScheme::parse(&parsed).map_err(|error| refused(&error))?;
         // The client panics without a provider. One that the program has installed stays.
@@ -145,8 +153,34 @@ impl ObjectStore {
         Self::over(store, prefix, parsed.to_string())
     }
 
-    /// A prefix of an existing store, for example of another library (HDFS by
-    /// `hdfs-native-object-store`) or with its own limits. Errors show `url`.
+    /// Opens a directory of HDFS.
+    #[cfg(feature = "hdfs")]
+    fn hdfs(url: &Url, access: &Access) -> Result<Self> {
+        let refused = |why: String| StorageError::Url {
+            url: url.to_string(),
+            why: format!("{why}: {ADDRESSES}"),
+        };
+        if url.host_str().is_none_or(str::is_empty) {
+            return Err(refused("it has no host".to_owned()));
+        }
+        let prefix = Path::from_url_path(url.path()).map_err(|error| refused(error.to_string()))?;
+        let mut root = url.clone();
+        root.set_path("");
+        let settings = access.settings.iter().cloned();
+        let builder = HdfsObjectStoreBuilder::new().with_url(root.as_str()).with_config(settings);
+        let store = builder.build().map_err(|error| unset(url.as_str(), &error))?;
+        let mut store = Self::over(Arc::new(store), prefix, url.to_string())?;
+        store.limit = Some(access.patience);
+        Ok(store)
+    }
+
+    #[cfg(not(feature = "hdfs"))]
+    fn hdfs(url: &Url, _: &Access) -> Result<Self> {
+        let why = "this build does not support HDFS: build it with --features hdfs".to_owned();
+        Err(StorageError::Url { url: url.to_string(), why })
+    }
+
+    /// A prefix of an existing store, for example of another library or with its own limits. Errors show `url`.
     ///
     /// # Errors
     /// [`StorageError::Io`] if no thread can be started.
@@ -163,7 +197,7 @@ impl ObjectStore {
             .enable_all()
             .build();
         match runtime {
-            Ok(runtime) => Ok(Self { url, prefix, store, runtime: Some(runtime) }),
+            Ok(runtime) => Ok(Self { url, prefix, store, limit: None, runtime: Some(runtime) }),
             Err(error) => Err(StorageError::Io { place: url, error }),
         }
     }
@@ -187,9 +221,10 @@ impl ObjectStore {
         let request = request(Arc::clone(&self.store), self.prefix.clone().join(checked(name)?));
         let (sender, receiver) = mpsc::sync_channel(1);
         let runtime = self.runtime.as_ref().expect("the runtime exists until the store is dropped");
+        let limit = self.limit;
         runtime.spawn(async move {
             // The receiver waits below.
-            let _ = sender.send(request.await);
+            let _ = sender.send(within(limit, request).await);
         });
         let failed = |error, remedy| {
             let slash = if self.url.ends_with('/') { "" } else { "/" };
@@ -217,6 +252,11 @@ impl Drop for ObjectStore {
 
 impl Storage for ObjectStore {
     fn read(&self, name: &str) -> Result<Vec<u8>> {
+        #[cfg(feature = "hdfs")]
+        if self.limit.is_some() {
+            // The limit is for a part of the object.
+            return self.read_parts(name);
+        }
         let content =
             self.ask(name, |store, path| async move { store.get(&path).await?.bytes().await })?;
         Ok(content.into())
@@ -258,6 +298,42 @@ impl Storage for ObjectStore {
         there(self.ask(name, |store, path| async move { store.delete(&path).await }))?;
         Ok(())
     }
+}
+
+#[cfg(feature = "hdfs")]
+impl ObjectStore {
+    /// Reads an object part by part.
+    fn read_parts(&self, name: &str) -> Result<Vec<u8>> {
+        use tokio_stream::StreamExt;
+
+        let mut content = Vec::new();
+        let mut parts =
+            self.ask(name, |store, path| async move { Ok(store.get(&path).await?.into_stream()) })?;
+        loop {
+            let (rest, part) = self.ask(name, |_, _| async move {
+                let part = parts.next().await.transpose()?;
+                Ok((parts, part))
+            })?;
+            parts = rest;
+            match part {
+                Some(part) => content.extend_from_slice(&part),
+                None => return Ok(content),
+            }
+        }
+    }
+}
+
+/// The result of a request, or an error after this time.
+async fn within<T>(
+    limit: Option<Duration>,
+    request: impl Future<Output = object_store::Result<T>>,
+) -> object_store::Result<T> {
+    let Some(limit) = limit else { return request.await };
+    let late = |_| {
+        let why = format!("no answer within {} s", limit.as_secs_f32());
+        Err(object_store::Error::Generic { store: "HDFS", source: why.into() })
+    };
+    tokio::time::timeout(limit, request).await.unwrap_or_else(late)
 }
 
 /// Whether the object exists.

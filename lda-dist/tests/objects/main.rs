@@ -158,6 +158,50 @@ fn an_unreachable_store_is_an_error() {
     assert!(error.contains("check that the store answers at its URL"), "{error}");
 }
 
+/// The client itself would try for minutes.
+#[cfg(feature = "hdfs")]
+#[test]
+fn an_unreachable_hdfs_is_an_error() {
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let access = Access { patience: Duration::from_millis(300), ..Access::default() };
+    let store = ObjectStore::open(&format!("hdfs://{address}/some/prefix"), &access).unwrap();
+    let begun = Instant::now();
+    let place = format!("hdfs://{address}/some/prefix/it: ");
+    let read = store.read("it").map(|_| ());
+    for failed in [read, store.write("it", b"it"), store.has("it").map(|_| ()), store.remove("it")]
+    {
+        let error = failed.unwrap_err().to_string();
+        assert!(error.starts_with(&place) && error.contains("no answer within 0.3 s"), "{error}");
+        assert!(error.contains("check that the store answers at its URL"), "{error}");
+    }
+    assert!(begun.elapsed() < Duration::from_secs(10));
+    for url in ["hdfs://", "hdfs:///path", "hdfs://user:secret@host/x"] {
+        let error = ObjectStore::open(url, &access).unwrap_err().to_string();
+        assert!(!error.contains("secret"), "{error}");
+    }
+}
+
+/// A run with a directory of HDFS, if one is given. The test removes what it writes.
+#[cfg(feature = "hdfs")]
+#[test]
+#[ignore = "needs HDFS: LDA_HDFS_URL, such as hdfs://localhost:9000/tmp/lda-test"]
+fn objects_are_written_to_hdfs_and_read() {
+    let url = std::env::var("LDA_HDFS_URL").expect("the URL of a directory");
+    let store = ObjectStore::open(&url, &Access::default()).unwrap();
+    assert!(!store.has("it").unwrap());
+    store.remove("it").unwrap();
+    let content: Vec<u8> = (0..3 * MORE_THAN_A_PART).map(|at| (at / 7) as u8).collect();
+    for content in [&b"old"[..], b"new", &content] {
+        store.write("it", content).unwrap();
+        assert!(store.has("it").unwrap() && store.read("it").unwrap() == content);
+    }
+    store.remove("it").unwrap();
+    assert!(!store.has("it").unwrap());
+    let error = store.read("it").unwrap_err();
+    let StorageError::Store { error, .. } = &error else { panic!("{error}") };
+    assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+}
+
 #[test]
 fn invalid_urls_are_refused() {
     let refused = |url: &str| match ObjectStore::open(url, &Access::default()) {
