@@ -12,7 +12,8 @@ numbered in the order of their code points. With --vocabulary, they have the num
 words are left out.
 
 Each shard is written by one task, which stores its documents in a temporary file and, while it packs them, in memory.
-Driver and executors must see --out under the same path. Spark caches the documents (memory and disk), because they
+Driver and executors must see --out under the same path, or it is the URL of an object store (s3://bucket/articles),
+for a program `lda` with the feature `object-store`. Spark caches the documents (memory and disk), because they
 are read three times.
 
 In a notebook with a DataFrame `counted`:
@@ -25,12 +26,10 @@ Exit status: 0 success, 1 failure, 2 wrong usage. Tested with Spark 4.3 and Pyth
 
 import argparse
 import bisect
-import contextlib
 import itertools
 import json
 import operator
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -63,7 +62,7 @@ class CutFailed(Exception):
 
 
 def cut(frame, column, out, shards=8, vocabulary=None, order_by=None, cluster=None, installed="lda"):
-    """Writes the documents of a DataFrame to the directory `out` as `shards` shards.
+    """Writes the documents of a DataFrame to the directory or object store `out` as `shards` shards.
 
     Returns the numbers of documents, tokens and words. `vocabulary` is the list of words by number; words of an array
     that are not in it are left out. The other arguments are those of the command line and of launch.launch. Raises
@@ -72,8 +71,6 @@ def cut(frame, column, out, shards=8, vocabulary=None, order_by=None, cluster=No
     context = frame.sparkSession.sparkContext
     if not 1 <= shards <= MOST_SHARDS:
         raise LaunchError(f"{shards} shards: give 1 to {MOST_SHARDS}", USAGE)
-    if "://" in out:
-        raise LaunchError(f"{out}: give a directory that driver and executors share", USAGE)
     program = launch.send(context, cluster, installed)
     context.addPyFile(os.path.abspath(launch.__file__))
     if __name__ != "__main__":
@@ -83,7 +80,8 @@ def cut(frame, column, out, shards=8, vocabulary=None, order_by=None, cluster=No
         documents, words, names = count(frame, column, vocabulary, order_by)
         documents.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            return store(context, documents, words, names, os.path.abspath(out), shards, program)
+            out = out if "://" in out else os.path.abspath(out)
+            return store(context, documents, words, names, out, shards, program)
         finally:
             documents.unpersist(blocking=True)
     except (Py4JJavaError, PySparkException) as error:
@@ -132,11 +130,11 @@ def store(context, documents, words, names, out, shards, program):
         lambda part, those: reached(those, *befores[part][:2], shards, tokens)
     ).collect()
     firsts = cuts(marks, total, shards)
-    os.makedirs(out, exist_ok=True)
+    if "://" not in out:
+        os.makedirs(out, exist_ok=True)
     # A directory without a manifest holds no shards. The other files belong to the shards before.
-    for name in [MANIFEST, HOSTS, STATISTICS]:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(os.path.join(out, name))
+    before = [f"--remove={name}" for name in [MANIFEST, HOSTS, STATISTICS]]
+    context.parallelize([None], 1).map(lambda _: put(program, out, before)).collect()
     shared = context.broadcast(names)
     parts = (
         documents.mapPartitionsWithIndex(lambda part, those: enumerate(those, befores[part][0]))
@@ -148,7 +146,8 @@ def store(context, documents, words, names, out, shards, program):
     lines = [f"empty {empty}" if line.startswith("empty ") else line for line in parts[0]["head"]]
     for shard, (first, part) in enumerate(zip(firsts, parts)):
         lines.append(f"shard {shard} {first} {part['rest']}")
-    replace(os.path.join(out, MANIFEST), ("\n".join(lines) + "\n").encode())
+    manifest = "\n".join(lines) + "\n"
+    context.parallelize([manifest], 1).map(lambda text: put_text(program, out, MANIFEST, text)).collect()
     return {"documents": total, "tokens": tokens, "words": words}
 
 
@@ -244,12 +243,7 @@ def reached(documents, first, before, shards, tokens):
 
 def pack(shard, documents, words, names, out, program):
     """Writes a shard with the program, and returns its lines of the manifest."""
-    try:
-        found = launch.find(program)
-    except StartError as error:
-        raise CutFailed(*error.args) from None
-    if not os.path.isdir(out):
-        raise CutFailed(1, f"{out} does not exist on an executor: give a directory that all share")
+    found = find(program)
     with tempfile.TemporaryDirectory(dir=SparkFiles.getRootDirectory()) as directory:
         path, made = os.path.join(directory, "documents"), os.path.join(directory, "made")
         with open(path, "w", encoding="ascii") as file:
@@ -262,35 +256,46 @@ def pack(shard, documents, words, names, out, program):
             with open(vocabulary, "w", encoding="utf-8", newline="\n") as file:
                 file.writelines(f"{word}\n" for word in names.value)
             command += ["--vocabulary", vocabulary]
-        ended = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
-        if ended.returncode:
-            said = ended.stderr.decode(errors="replace").strip().splitlines()
-            raise CutFailed(1, f"shard {shard}: {said[-1] if said else f'status {ended.returncode}'}")
+        run(command, f"shard {shard}: ")
         with open(os.path.join(made, MANIFEST), encoding="utf-8") as file:
             *head, line = file.read().splitlines()
         copies = [("shard-00000", f"shard-{shard:05}"), (WORDS, WORDS)]
-        for source, target in copies if shard == 0 else copies[:1]:
-            with open(os.path.join(made, source), "rb") as file:
-                replace(os.path.join(out, target), file)
+        copies = copies if shard == 0 else copies[:1]
+        put(program, out, [f"{target}={os.path.join(made, source)}" for source, target in copies])
     # `rest` is what follows `shard 0 0`.
     return {"head": head, "rest": line.split(" ", 3)[3]}
 
 
-def replace(path, content):
-    """Writes a temporary file and renames it, because a task may run twice at the same time."""
-    with tempfile.NamedTemporaryFile(dir=os.path.dirname(path), prefix=".", delete=False) as file:
-        try:
-            if isinstance(content, bytes):
-                file.write(content)
-            else:
-                shutil.copyfileobj(content, file)
-            file.flush()
-            # Temporary files are readable only by their owner.
-            os.chmod(file.name, 0o644)
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+def find(program):
+    """Returns the path of the program on this executor."""
+    try:
+        return launch.find(program)
+    except StartError as error:
+        raise CutFailed(*error.args) from None
+
+
+def run(command, what):
+    """Runs a command to its end."""
+    ended = subprocess.run(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    if ended.returncode:
+        said = ended.stderr.decode(errors="replace").strip().splitlines()
+        raise CutFailed(1, f"{what}{said[-1] if said else f'status {ended.returncode}'}")
+
+
+def put(program, out, arguments):
+    """Writes files to `out`, or removes some, each as a whole, because a task may run twice at the same time."""
+    if "://" not in out and not os.path.isdir(out):
+        raise CutFailed(1, f"{out} does not exist on an executor: give a directory that all share")
+    run([find(program), "cluster", "put", "--out", out, *arguments], f"{out}: ")
+
+
+def put_text(program, out, name, text):
+    """Writes a text to `out`."""
+    with tempfile.TemporaryDirectory(dir=SparkFiles.getRootDirectory()) as directory:
+        path = os.path.join(directory, name)
+        with open(path, "w", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+        put(program, out, [f"{name}={path}"])
 
 
 # The command line.

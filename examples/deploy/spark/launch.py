@@ -5,10 +5,12 @@
     spark-submit --master spark://host:7077 launch.py --config /shared/run.toml --cluster target/release/lda
 
 run.toml is the configuration of `lda cluster node`, without addresses: each task reserves a port of its executor, the
-tasks exchange their addresses through the barrier, and each node gets the list (`--nodes`). Executors must find
-run.toml and the paths in it under the same names, for instance on a shared file system. Build the program `lda` with
-`--features grpc`. It is sent to the executors (--cluster), or is installed there (--installed). With [grpc.tls] in
-run.toml, nodes authenticate each other by certificates for the host name of their executor. Roles are assigned to
+tasks exchange their addresses through the barrier, and each node gets the list (`--nodes`). Executors get run.toml
+itself, and must find the paths in it under the same names: on a shared file system, relative ones from the directory
+of run.toml, or in an object store (documents = "s3://bucket/nips"; the same for checkpoints). With an empty table
+[locality], shards go to the workers on hosts that hold them. Build the program `lda` with `--features grpc`, and
+`object-store` or `hdfs` as needed. It is sent to the executors (--cluster), or is installed there (--installed). With
+[grpc.tls] in run.toml, nodes authenticate each other by certificates for the host name of their executor. Roles are assigned to
 hosts only at the start, so give each host its own certificate under the same path, and `name = "{host}"` in [grpc.tls],
 since nodes may have the same host.
 
@@ -101,12 +103,12 @@ def launch(spark, config, cluster=None, installed="lda", attempts=4, ports=None,
     """
     context = spark.sparkContext
     config = os.path.abspath(config)
-    roles = read_roles(config)
+    text, roles = read_config(config)
     program = send(context, cluster, installed)
     if __name__ != "__main__":
         # Spark sends functions of a module by name, so the executors need the module.
         context.addPyFile(os.path.abspath(__file__))
-    task = node_task(config, roles, program, ports)
+    task = node_task(config, text, roles, program, ports)
     for attempt in range(1, attempts + 1):
         # Lost executors may take time to come back.
         wait_for_slots(spark, roles, wait, USAGE if attempt == 1 else AGAIN)
@@ -120,15 +122,16 @@ def launch(spark, config, cluster=None, installed="lda", attempts=4, ports=None,
     raise LaunchError(f"{attempts} attempts failed, the last one with: {words}", AGAIN)
 
 
-def read_roles(config):
-    """Role and index of each task: the master, the servers, the workers."""
+def read_config(config):
+    """The bytes of the file, and role and index of each task: the master, the servers, the workers."""
     try:
         import tomllib
     except ImportError:
         raise LaunchError("this Python is older than 3.11: set PYSPARK_PYTHON to a newer one", USAGE) from None
     try:
         with open(config, "rb") as file:
-            training = tomllib.load(file).get("training", {})
+            text = file.read()
+        training = tomllib.loads(text.decode()).get("training", {})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise LaunchError(f"{config}: {error}", USAGE) from None
     if not isinstance(training, dict):
@@ -140,7 +143,7 @@ def read_roles(config):
         if type(count) is not int or count < 1:
             raise LaunchError(f"{config}: {role}s is {count}: give a whole number above 0", USAGE)
         roles += [(role, index) for index in range(count)]
-    return roles
+    return text, roles
 
 
 def send(context, cluster, installed):
@@ -241,27 +244,27 @@ def document_topics(spark, config, cluster=None, installed="lda", epoch=None, pa
     """
     context = spark.sparkContext
     config = os.path.abspath(config)
-    read_roles(config)
+    text, _ = read_config(config)
     program = send(context, cluster, installed)
     if __name__ != "__main__":
         context.addPyFile(os.path.abspath(__file__))
     if epoch is None:
         # The first row names the epoch, so that all parts are of one.
-        rows = context.parallelize([0], 1).mapPartitionsWithIndex(topics_task(config, program, 1, None))
+        rows = context.parallelize([0], 1).mapPartitionsWithIndex(topics_task(config, text, program, 1, None))
         try:
             epoch = rows.first()[0]
         except (Py4JJavaError, PySparkException) as error:
             raise LaunchError(*diagnose(error)) from None
     parts = parts or context.defaultParallelism
     tasks = context.parallelize(range(parts), parts)
-    rows = tasks.mapPartitionsWithIndex(topics_task(config, program, parts, epoch))
+    rows = tasks.mapPartitionsWithIndex(topics_task(config, text, program, parts, epoch))
     return spark.createDataFrame(rows, TOPICS)
 
 
 # On the executors.
 
 
-def topics_task(config, program, parts, epoch):
+def topics_task(config, text, program, parts, epoch):
     """Returns the function of a task that reads the documents of a part of the shards."""
 
     def task(part, _):
@@ -269,10 +272,12 @@ def topics_task(config, program, parts, epoch):
             found = find(program)
         except StartError as error:
             raise NodeEnded("document-topics", *error.args) from None
-        command = [found, "cluster", "document-topics", "--config", config, "--part", f"{part}/{parts}"]
-        if epoch is not None:
-            command += ["--epoch", str(epoch)]
-        with tempfile.TemporaryFile() as words:
+        with contextlib.ExitStack() as held:
+            directory = held.enter_context(tempfile.TemporaryDirectory(dir=SparkFiles.getRootDirectory()))
+            words = held.enter_context(tempfile.TemporaryFile())
+            command = [found, "cluster", "document-topics", *write_config(config, text, directory)]
+            if epoch is not None:
+                command += ["--epoch", str(epoch), "--part", f"{part}/{parts}"]
             # Standard error goes into a file: a full pipe would stop the program.
             process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=words)
             try:
@@ -294,7 +299,15 @@ def topics_task(config, program, parts, epoch):
     return task
 
 
-def node_task(config, roles, program, ports):
+def write_config(config, text, directory):
+    """Writes the configuration to a directory of this executor; returns the options that name it."""
+    path = os.path.join(directory, os.path.basename(config))
+    with open(path, "wb") as file:
+        file.write(text)
+    return ["--config", path, "--base", os.path.dirname(config)]
+
+
+def node_task(config, text, roles, program, ports):
     """Returns the function of a task, which Spark sends to the executors."""
 
     def task(_):
@@ -306,8 +319,6 @@ def node_task(config, roles, program, ports):
             report = {}
             try:
                 found = find(program)
-                if not os.path.isfile(config):
-                    raise StartError(USAGE, f"{config} does not exist there: put it on a file system that all executors share")
                 reserved = held.enter_context(reserve(host, ports))
                 report["address"] = f"{host}:{reserved.getsockname()[1]}"
             except StartError as error:
@@ -326,7 +337,8 @@ def node_task(config, roles, program, ports):
             if sys.platform != "linux":
                 # Other systems do not let the node listen on a reserved port; the port is free for a moment.
                 reserved.close()
-            command = [found, "cluster", "node", "--config", config, "--role", role, "--index", str(index)]
+            options = write_config(config, text, directory)
+            command = [found, "cluster", "node", *options, "--role", role, "--index", str(index)]
             words = run_node(command + ["--nodes", nodes, "--end-with-input"], name)
         return [{"node": f"{role} {index}", "host": host, "words": words}]
 
@@ -440,7 +452,7 @@ def main():
     args = parser.parse_args()
     try:
         # An invalid configuration is reported before Spark starts.
-        read_roles(args.config)
+        read_config(args.config)
         spark = session(args.spark)
         options = {"attempts": args.attempts, "ports": args.ports, "wait": args.wait}
         nodes = launch(spark, args.config, args.cluster, args.installed, **options)

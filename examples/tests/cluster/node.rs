@@ -222,18 +222,23 @@ fn nodes_go_on_from_a_model() {
 #[test]
 fn shards_go_to_workers_near_them() {
     let scratch = Scratch::new("near");
-    let config = prepare(&scratch, 30, "[locality]\nworkers = [\"node-1\", \"node-2\"]");
-    let hosts =
+    let named =
         "lda-dist hosts 1\nshard 0 node-2\nshard 1 node-1 node-3\nshard 2 NODE-2\nshard 3 node-1\n";
-    fs::write(scratch.file("shards").join("hosts"), hosts).unwrap();
-    let nodes = ALL.map(|(role, index)| Node::start(&config, role, index));
-    for (node, (role, _)) in nodes.into_iter().zip(ALL) {
-        let (status, said) = node.end();
-        assert_eq!(status, Some(0), "{role}: {said}");
-        let tells = said.contains("320 of 320 tokens are on the machines of their workers");
-        assert_eq!(tells, role == "master", "{said}");
+    let of_addresses = "lda-dist hosts 1\nshard 0 127.0.0.1\nshard 1 127.0.0.1\nshard 2 127.0.0.1\nshard 3 elsewhere\n";
+    for (locality, hosts, near) in [
+        ("[locality]\nworkers = [\"node-1\", \"node-2\"]", named, "320 of 320 tokens are on the "),
+        ("[locality]", of_addresses, "240 of 320 tokens are on the machines of their workers"),
+    ] {
+        let config = prepare(&scratch, 30, locality);
+        fs::write(scratch.file("shards").join("hosts"), hosts).unwrap();
+        let nodes = ALL.map(|(role, index)| Node::start(&config, role, index));
+        for (node, (role, _)) in nodes.into_iter().zip(ALL) {
+            let (status, said) = node.end();
+            assert_eq!(status, Some(0), "{role}: {said}");
+            assert_eq!(said.contains(near), role == "master", "{said}");
+        }
+        assert!(is_that_of_one_process(&scratch, 30));
     }
-    assert!(is_that_of_one_process(&scratch, 30));
 }
 
 #[test]
@@ -520,6 +525,8 @@ fn documents_of_a_checkpoint(config: &str, (damaged, before): (u32, u32)) {
     let parts =
         ["0/3", "1/3", "2/3"].map(|part| document_topics(&["--epoch", &epoch, "--part", part]).1);
     assert!(parts.concat() == whole && parts.iter().all(|part| !part.is_empty()));
+    let (status, _, said) = document_topics(&["--part", "0/3"]);
+    assert!(status == Some(2) && said.contains("--epoch <N>"), "parts of two epochs: {said}");
     let (status, _, said) = document_topics(&["--out", "topics.csv"]);
     assert!(status == Some(2) && said.contains("ends in .jsonl"), "{said}");
 }

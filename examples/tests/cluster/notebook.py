@@ -73,7 +73,8 @@ def running():
             command = process.read_bytes().split(b"\0")
         except OSError:
             continue
-        count += endless.encode() in command and b"--role" in command
+        name = os.path.basename(endless).encode()
+        count += any(word.endswith(b"/" + name) for word in command) and b"--role" in command
     return count
 
 

@@ -272,6 +272,15 @@ fn documents_are_divided_into_shards(spark: &Spark, scratch: &Scratch, table: &s
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("4 shards of 40 documents"), "{said}");
     assert_same_files(shards, &scratch.file("wanted"));
+    if cfg!(feature = "object-store") {
+        let stored = scratch.file("stored");
+        let (status, said) = cut("4", Path::new(&format!("file://{}", stored.display())));
+        assert_eq!(status, Some(0), "{said}");
+        assert_same_files(&stored, &scratch.file("wanted"));
+        // A URL of no store, from a task.
+        let (status, said) = cut("4", Path::new("ftp://host/articles"));
+        assert!(status == Some(1) && said.contains("give s3://bucket/prefix"), "{said}");
+    }
     let (status, said) = cut("41", shards);
     assert!(status == Some(2) && said.contains("41 shards of 40 documents: give fewer"), "{said}");
     assert!(shards.join("manifest").exists());
@@ -288,12 +297,15 @@ fn is_wanted(scratch: &Scratch, name: &str) -> bool {
 fn nodes_are_tasks(spark: &Spark, scratch: &Scratch) {
     node::certificates(scratch, "ca.pem", &[("node", &["127.0.0.1"])]);
     let tls = "[grpc.tls]\nauthority = \"ca.pem\"\ncertificate = \"node.pem\"\nkey = \"node.key\"\n\
-        name = \"{host}\"\n";
+        name = \"{host}\"\n[locality]\n";
+    let hosts: String = (0..4).map(|shard| format!("shard {shard} 127.0.0.1\n")).collect();
+    fs::write(scratch.file("shards/hosts"), format!("lda-dist hosts 1\n{hosts}")).unwrap();
     let config = write_run(scratch, "tasks", 2, "30", tls);
     let (status, said) = spark.submit("launch.py", &["--config", &config, "--cluster", CLUSTER]);
     assert_eq!(status, Some(0), "{said}");
     assert!(said.contains("master 0: epoch 30: log joint per token -"), "{said}");
     assert!(said.contains("server 0 on 127.0.0.1, worker 0 on 127.0.0.1"), "{said}");
+    assert!(log_of(scratch).contains("tokens are on the machines of their workers"));
     assert!(is_wanted(scratch, "tasks.lda"));
 }
 

@@ -10,6 +10,7 @@ use lda_examples::reading::ReadingArgs;
 use lda_examples::text::of_training;
 
 use crate::commands::cluster::document_topics::Part;
+use crate::commands::cluster::put::NamedFile;
 use crate::commands::cluster::role::RoleName;
 use crate::commands::cluster::storage_url::StorageUrl;
 use crate::commands::cluster::training::Training;
@@ -45,6 +46,8 @@ pub enum Command {
     Local(Box<Local>),
     /// Divide documents into shards for the nodes of a network
     Cut(Box<Cut>),
+    /// Write files to a directory or an object store, for launchers that make shards on several machines
+    Put(Put),
     /// Run one node of a run that a file configures
     Node(Node),
     /// Write the model of the last checkpoint of a run that a file configures
@@ -131,12 +134,29 @@ pub struct Cut {
     pub reading: ReadingArgs,
 }
 
+/// Options of `lda cluster put`.
+#[derive(Debug, clap::Args)]
+pub struct Put {
+    /// Output directory or object store, such as s3://bucket/prefix
+    #[arg(long, value_name = "DIR|URL")]
+    pub out: StorageUrl,
+    /// Remove the object or file of this name, if there is one, before files are written
+    #[arg(long, value_name = "NAME")]
+    pub remove: Vec<String>,
+    /// Names of objects, and the files to write to them, in this order
+    #[arg(value_name = "NAME=FILE", value_parser = NamedFile::parse)]
+    pub files: Vec<NamedFile>,
+}
+
 /// Options of `lda cluster node`.
 #[derive(Debug, clap::Args)]
 pub struct Node {
     /// Configuration of the run, the same file for all nodes
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
+    /// Directory at which relative paths in the configuration start [default: that of the file]
+    #[arg(long, value_name = "DIR")]
+    pub base: Option<PathBuf>,
     /// Role of this node; omit it for MPI, where the rank decides
     #[arg(long, value_enum)]
     pub role: Option<RoleName>,
@@ -170,6 +190,9 @@ pub struct Model {
     /// on meanwhile
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
+    /// Directory at which relative paths in the configuration start [default: that of the file]
+    #[arg(long, value_name = "DIR")]
+    pub base: Option<PathBuf>,
     /// Write the model to this file
     #[arg(long, value_name = "FILE")]
     pub out: PathBuf,
@@ -190,13 +213,16 @@ pub struct DocumentTopics {
     /// on meanwhile
     #[arg(long, value_name = "FILE")]
     pub config: PathBuf,
+    /// Directory at which relative paths in the configuration start [default: that of the file]
+    #[arg(long, value_name = "DIR")]
+    pub base: Option<PathBuf>,
     /// Epoch of the checkpoint. A run keeps its last two [default: the last]
     #[arg(long, value_name = "N")]
     pub epoch: Option<u32>,
     /// Only the documents of part I, from 0, of N parts of the shards, so that several processes share the
-    /// work: give all of them the same --epoch [default: all shards]
-    #[arg(long, value_name = "I/N", value_parser = Part::parse, default_value = "0/1", hide_default_value = true)]
-    pub part: Part,
+    /// work; needs --epoch, as the last one may differ between them [default: all shards]
+    #[arg(long, value_name = "I/N", value_parser = Part::parse, requires = "epoch")]
+    pub part: Option<Part>,
     /// Output file, .jsonl [default: standard output]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,

@@ -22,7 +22,8 @@
 //! patience = 3                  # evaluations without improvement after which the run ends; default: all epochs
 //!
 //! [locality]                    # place shards on workers that hold them; default: consecutive shards
-//! workers = ["node-7", ""]      # machine of each worker, as in `hosts` next to the documents; "" unknown
+//! workers = ["node-7", ""]      # machine of each worker, as in `hosts` next to the documents; "" unknown;
+//!                               # default: the hosts of their addresses in [grpc] or --nodes
 //!
 //! [grpc]                        # without it, and without --nodes: MPI
 //! master = "10.0.0.1:7000"
@@ -127,6 +128,11 @@ pub enum ConfigError {
         /// Number of workers.
         expected: u32,
     },
+    /// The machines of the workers are not known.
+    #[error(
+        "[locality] has no machines, and there is no [grpc] with addresses: give `workers`, one per worker, \"\" if unknown"
+    )]
+    NoMachines,
     /// Certificates do not tell two nodes apart.
     #[error(
         "{first} and {second} have the host {host}, so each could take the place of the other with a \
@@ -217,21 +223,31 @@ fn ten() -> u32 {
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Locality {
-    /// Machine of each worker; empty if unknown.
-    pub workers: Vec<String>,
+    /// Machine of each worker, empty if unknown; by default the host of its address.
+    pub workers: Option<Vec<String>>,
 }
 
 impl Locality {
     /// Machine of each worker; `None` if unknown.
     ///
     /// # Errors
-    /// [`ConfigError::Machines`].
-    pub fn machines(&self, workers: u32) -> Result<Vec<Option<String>>, ConfigError> {
-        let found = self.workers.len();
+    /// [`ConfigError::Machines`], [`ConfigError::NoMachines`].
+    pub fn machines(
+        &self,
+        workers: u32,
+        grpc: Option<&Grpc>,
+    ) -> Result<Vec<Option<String>>, ConfigError> {
+        let of_address = |grpc: &Grpc| {
+            let workers = (0..workers).map(|index| NodeName { role: RoleName::Worker, index });
+            workers.map(|node| host(&grpc.address(node)).to_owned()).collect()
+        };
+        let given = self.workers.clone().or_else(|| grpc.map(of_address));
+        let machines = given.ok_or(ConfigError::NoMachines)?;
+        let found = machines.len();
         if found != workers as usize {
             return Err(ConfigError::Machines { found, expected: workers });
         }
-        Ok(self.workers.iter().map(|host| Some(host.clone()).filter(|it| !it.is_empty())).collect())
+        Ok(machines.into_iter().map(|host| Some(host).filter(|it| !it.is_empty())).collect())
     }
 }
 
@@ -316,11 +332,11 @@ impl Config {
         Ok(())
     }
 
-    /// Reads a configuration; relative paths start at the directory of the file.
+    /// Reads a configuration; relative paths start at `base`, by default the directory of the file.
     ///
     /// # Errors
     /// [`ConfigError`], with the file and the line.
-    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+    pub fn read(path: &Path, base: Option<&Path>) -> Result<Self, ConfigError> {
         let read = || {
             if fs::metadata(path)?.len() > LONGEST {
                 return Err(std::io::Error::other(format!("more than {LONGEST} bytes")));
@@ -341,7 +357,7 @@ impl Config {
         {
             return Err(ConfigError::NoEvaluations { path: path.to_owned() });
         }
-        let base = path.parent().unwrap_or(Path::new(""));
+        let base = base.unwrap_or(path.parent().unwrap_or(Path::new("")));
         config.snapshots = config.snapshots.map(|Snapshots { directory, every }| Snapshots {
             directory: directory.within(base),
             every,
@@ -440,7 +456,7 @@ mod tests {
         let name = format!("lda-config-{}-{number}.toml", std::process::id());
         let path = std::env::temp_dir().join(name);
         fs::write(&path, text).unwrap();
-        let read = Config::read(&path);
+        let read = Config::read(&path, None);
         fs::remove_file(&path).unwrap();
         read
     }
@@ -470,6 +486,34 @@ mod tests {
         assert!(never.to_string().contains("set evaluate-every above 0"), "{never}");
         let none = held_out(&file.replace('3', "0")).unwrap_err().to_string();
         assert!(none.contains("line 3"), "{none}");
+    }
+
+    /// A launcher may send the file to a machine on which the directory has another name.
+    #[test]
+    fn relative_paths_may_start_elsewhere() {
+        let path = std::env::temp_dir().join(format!("lda-base-{}.toml", std::process::id()));
+        fs::write(&path, format!("{FILE}[snapshots]\ndirectory = \"s3://bucket/kept\"\n")).unwrap();
+        let read = Config::read(&path, Some(Path::new("/shared")));
+        fs::remove_file(&path).unwrap();
+        let config = read.unwrap();
+        assert_eq!(config.documents, StorageUrl::Directory("/shared/nips".into()));
+        let kept = StorageUrl::Store("s3://bucket/kept".to_owned());
+        assert_eq!(config.snapshots.as_ref().unwrap().directory, kept);
+        assert_eq!(grpc(&config).tls.as_ref().unwrap().key, "/shared/{role}.key");
+    }
+
+    #[test]
+    fn workers_are_on_the_machines_of_their_addresses() {
+        let config = read(&format!("{FILE}[locality]\n")).unwrap();
+        let locality = config.locality.clone().unwrap();
+        let machines = locality.machines(2, Some(grpc(&config))).unwrap();
+        assert_eq!(machines, ["w-0", "w-1"].map(|host| Some(host.to_owned())));
+        let said = locality.machines(2, None).unwrap_err().to_string();
+        assert!(said.contains("give `workers`, one per worker"), "{said}");
+        let given = Locality { workers: Some(vec![String::new(), "node-7".to_owned()]) };
+        let machines = given.machines(2, Some(grpc(&config))).unwrap();
+        assert_eq!(machines, [None, Some("node-7".to_owned())]);
+        assert!(given.machines(3, None).is_err());
     }
 
     #[test]
@@ -508,7 +552,7 @@ mod tests {
     #[test]
     fn the_kubernetes_manifests_match_their_configuration() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/kubernetes/run.toml");
-        let config = Config::read(&path).unwrap();
+        let config = Config::read(&path, None).unwrap();
         let grpc = grpc(&config);
         grpc.check(&config.training).unwrap();
         let last = NodeName { role: RoleName::Worker, index: config.training.workers - 1 };
@@ -540,6 +584,6 @@ mod tests {
         assert!(said("master = \"m:1\"\n", "").contains("[grpc] has no address of the master"));
         let elastic = "min-workers = 1\n[training]";
         assert!(said("[training]", elastic).contains("no table [snapshots], by which topics pass"));
-        assert!(Config::read(Path::new("/nowhere/x.toml")).is_err());
+        assert!(Config::read(Path::new("/nowhere/x.toml"), None).is_err());
     }
 }

@@ -35,6 +35,13 @@ struct Line<'n> {
     topics: Vec<(u32, f64)>,
 }
 
+impl Default for Part {
+    /// All shards.
+    fn default() -> Self {
+        Self { index: 0, of: 1 }
+    }
+}
+
 impl Part {
     /// Parses `I/N`.
     ///
@@ -67,12 +74,13 @@ pub fn run(args: &DocumentTopics) -> Result<(), ClusterError> {
         let out = out.display();
         return Err(ClusterError::Usage(format!("--out {out}: name a file that ends in .jsonl")));
     }
-    let run = SavedRun::open(&args.config)?;
+    let run = SavedRun::open(&args.config, args.base.as_deref())?;
     let epoch = match args.epoch {
         Some(epoch) => epoch,
         None => SavedTopics::last_epoch(&run.setup, &*run.snapshots).map_err(RunError::from)?,
     };
-    let mut work = Work { run, epoch, part: args.part, documents: 0, failed: None };
+    let mut work =
+        Work { run, epoch, part: args.part.unwrap_or_default(), documents: 0, failed: None };
     let written = match args.out.as_deref().map(Output::create).transpose()? {
         Some(output) => output.fill(|out| work.write(out)).map_err(ClusterError::from),
         None => {

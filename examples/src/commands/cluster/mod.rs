@@ -26,6 +26,7 @@ mod monitor;
 mod node;
 mod nodes;
 mod progress;
+mod put;
 mod results;
 mod role;
 mod saved;
@@ -49,6 +50,7 @@ pub fn execute(args: &Args) -> ExitCode {
     let run = match &args.command {
         Command::Local(args) => local::run(args),
         Command::Cut(args) => cut::run(args),
+        Command::Put(args) => put::run(args),
         Command::Node(args) => node::run(args),
         Command::Model(args) => model::run(args),
         Command::DocumentTopics(args) => document_topics::run(args),

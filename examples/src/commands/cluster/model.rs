@@ -17,7 +17,7 @@ use crate::commands::cluster::saved::SavedRun;
 /// [`ClusterError`].
 pub fn run(args: &Model) -> Result<(), ClusterError> {
     args.program.start_threads()?;
-    let run = SavedRun::open(&args.config)?;
+    let run = SavedRun::open(&args.config, args.base.as_deref())?;
     let SavedRun { documents, setup, snapshots, .. } = &run;
     let output = Output::create_file(&args.out)?;
     let saved = SavedCounts::read(setup, documents, &**snapshots).map_err(RunError::from)?;

@@ -40,7 +40,7 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     if args.end_with_input {
         stop::with_input().map_err(ClusterError::Signals)?;
     }
-    let config = Config::read(&args.config)?;
+    let config = Config::read(&args.config, args.base.as_deref())?;
     let place = |error| ClusterError::Stored { place: config.documents.to_string(), error };
     let documents = StoredDocuments::open(config.documents.open()?).map_err(place)?;
     let from = from_stored(&config, &documents)?;
@@ -55,16 +55,21 @@ pub fn run(args: &Node) -> Result<(), ClusterError> {
     setup.collect_evaluated = config.held_out.is_some_and(|it| it.patience.is_some());
     let divided = |error| RunError::from(Failed::from(error));
     setup.check().map_err(divided)?;
+    let addresses = addresses(args, &config, &setup)?;
     let mut near = None;
     if let Some(locality) = &config.locality {
-        let machines = locality.machines(setup.workers)?;
+        let grpc = addresses.as_ref().map(|(_, grpc)| grpc);
+        let machines = locality.machines(setup.workers, grpc)?;
         let held = documents.shard_locations().map_err(place)?;
         let assigned = assign(&held, &machines).map_err(divided)?;
         near = Some(near_tokens(&held, &machines, &assigned));
         setup.assignment = assigned.into();
     }
     let stop = stop::listen(stop::AfterEpoch::Checkpoint).map_err(ClusterError::Signals)?;
-    let mut transport = connect(args, &config, &setup)?;
+    let mut transport = match &addresses {
+        Some((id, grpc)) => over_grpc(args, grpc, &setup, *id)?,
+        None => rank(&setup)?,
+    };
     let node = NodeName::of(&setup, transport.id());
     let worker = (node.role == RoleName::Worker).then_some(node.index);
     ClusterError::check_threads(args.program.threads(), &setup, worker.into_iter())?;
@@ -152,12 +157,12 @@ fn train<T: TopicIndex>(
     Ok(Results::of(&ended))
 }
 
-/// Starts the transport of this node.
-fn connect(
+/// This node, and the addresses of all nodes; `None` for MPI.
+fn addresses(
     args: &Node,
     config: &Config,
     setup: &Setup,
-) -> Result<Box<dyn Transport>, ClusterError> {
+) -> Result<Option<(NodeId, Grpc)>, ClusterError> {
     let grpc = match &config.transport {
         TransportChoice::Grpc(grpc) => (**grpc).clone(),
         // The list of nodes has the addresses.
@@ -170,7 +175,7 @@ fn connect(
             let why = "min-workers is below the number of workers, but ranks of MPI cannot leave: use [grpc]";
             return Err(ClusterError::Usage(why.to_owned()));
         }
-        TransportChoice::Mpi => return rank(setup),
+        TransportChoice::Mpi => return Ok(None),
     };
     let Some(role) = args.role else {
         return Err(ClusterError::Usage("give --role: master, server or worker".to_owned()));
@@ -186,7 +191,7 @@ fn connect(
         None => grpc,
     };
     grpc.check(&config.training)?;
-    over_grpc(args, &grpc, setup, id)
+    Ok(Some((id, grpc)))
 }
 
 #[cfg(feature = "grpc")]

@@ -22,12 +22,12 @@ pub struct SavedRun {
 }
 
 impl SavedRun {
-    /// Reads the configuration, and opens the documents and the checkpoints.
+    /// Reads the configuration, whose relative paths start at `base` or at its own directory, and opens the documents and the checkpoints.
     ///
     /// # Errors
     /// [`ClusterError`].
-    pub fn open(file: &Path) -> Result<Self, ClusterError> {
-        let config = Config::read(file)?;
+    pub fn open(file: &Path, base: Option<&Path>) -> Result<Self, ClusterError> {
+        let config = Config::read(file, base)?;
         let Some(snapshots) = &config.snapshots else {
             let file = file.display();
             let usage =
