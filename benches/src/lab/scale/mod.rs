@@ -318,7 +318,8 @@ fn project(
                     plan.topics,
                     &options,
                     plan.seed,
-                )?;
+                )?
+                .of_cluster();
                 // Fewer machines are projected only for the last measured epoch.
                 let from = if machines == most { 0 } else { sizes.len() - 1 };
                 for sizes in &sizes[from..] {

@@ -94,7 +94,7 @@ pub struct CheckPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, rename_all = "kebab-case", deny_unknown_fields)]
 pub struct MachinePlan {
-    /// Cores per node, of which a node uses one.
+    /// Cores per node.
     pub cores: f64,
     /// Memory in GiB.
     pub memory_gib: f64,

@@ -34,6 +34,8 @@ pub(super) struct Division<'a> {
     pub options: Options,
     pub seed: u64,
     pub placement: Placement,
+    /// Whether workers push rows as wholes, as nodes of a cluster do and a run in one process does not.
+    pub pushes_rows: bool,
 }
 
 /// Bytes per epoch, by kind of message.
@@ -128,7 +130,7 @@ pub struct Time {
     pub hidden: f64,
     /// Whole epoch if communication is not hidden.
     pub waited: f64,
-    /// `hidden`, if all cores of a node sampled.
+    /// `hidden` with a thread per core, for which a worker needs as many shards, and a server as many slices.
     pub cores: f64,
 }
 
@@ -195,7 +197,27 @@ impl<'a> Division<'a> {
         let squares = squares.sum::<f64>() as u64;
         let known = placement::DocumentLengths { documents: lengths.documents() as u64, squares };
         let placement = place(&spec, options, &words, known).map_err(|error| refuse(&error))?;
-        Ok(Self { frequencies, lengths, repeats, topics, options: *options, seed, placement })
+        let pushes_rows = false;
+        Ok(Self {
+            frequencies,
+            lengths,
+            repeats,
+            topics,
+            options: *options,
+            seed,
+            placement,
+            pushes_rows,
+        })
+    }
+
+    /// The division of a cluster's run. Where rows stay at workers, which is where all are pulled and no two
+    /// shards sample a word at the same time, rows of as many tokens in a shard as they have topics are pushed as
+    /// wholes.
+    pub fn of_cluster(self) -> Self {
+        let Options { shards, rounds, sync, routing, .. } = self.options;
+        let apart = u32::from(shards) * (1 + u32::from(sync.staleness()));
+        let pushes_rows = routing == Routing::Pull && u32::from(rounds) >= apart;
+        Self { pushes_rows, ..self }
     }
 
     fn tokens(&self) -> f64 {
@@ -207,7 +229,8 @@ impl<'a> Division<'a> {
     /// and weighted by their number.
     pub fn pair(&self, sizes: &Sizes<'_>) -> (Moved, Vec<Pulled>) {
         let shards = f64::from(self.options.shards);
-        let pairs = Pairs::new(sizes, self.lengths, self.repeats, &self.options, self.seed);
+        let mut pairs = Pairs::new(sizes, self.lengths, self.repeats, &self.options, self.seed);
+        pairs.pushes_rows = self.pushes_rows;
         let all = self.placement.num_partitions() as u32;
         let (hot, others): (Vec<u32>, Vec<u32>) =
             (0..all).partition(|&partition| self.placement.slices(partition).len() > 1);
@@ -337,6 +360,10 @@ impl<'a> Division<'a> {
                 let run = self.repeats.mean(tokens / documents);
                 let there = -(-tokens / (shards * run)).exp_m1() * shards;
                 let (here, away) = (tokens * pulled_tokens, tokens * (1.0 - pulled_tokens));
+                let is_whole = self.pushes_rows && row.entries <= tokens / there;
+                if is_whole {
+                    load.worker += there / shards * row.bytes * rates.written_byte;
+                }
                 load.worker += (here * token + away * asked) / shards
                     + there / shards * pulled * row.entries * entry;
                 load.server += there * pulled * row.bytes * rates.served_byte
@@ -349,9 +376,11 @@ impl<'a> Division<'a> {
                 load.tokens += here / shards;
                 load.bytes += row.bytes;
                 load.all_entries += row.entries;
-                // A row without changes in a round is copied.
+                // Rows without changes in a round stay as they are, and so do those that were pushed.
                 let changed = -(-tokens * sizes.state.changed / rounds).exp_m1();
-                load.ended += rounds * changed * row.entries;
+                if !is_whole {
+                    load.ended += rounds * changed * row.entries;
+                }
             }
             load
         };
@@ -587,6 +616,27 @@ mod tests {
         // Every shard contains every word.
         assert!((mean.words * pairs / 8e6 - 1.0).abs() < 0.02, "{mean:?}, {all} partitions");
         assert!((mean.pulled_tokens * pairs / 3e11 - 1.0).abs() < 0.1, "{mean:?}");
+    }
+
+    /// Rows that a worker pushes as wholes take bytes and no server's time.
+    #[test]
+    fn rows_are_pushed_as_wholes_where_they_stay() {
+        let each = frequencies(20_000, 10_000_000, 1.2, 30.0, 1);
+        let lengths = Lengths::log_normal(100_000.0, 100.0, 1.0);
+        let (state, repeats) = (beginning(), Repeats::default());
+        let pull =
+            ScaleArm { routing: super::super::super::traffic::Route::Pull, ..ScaleArm::default() };
+        let takes = |arm: &ScaleArm, of_cluster: bool| {
+            let options = arm.options(10);
+            let division = Division::new(&each, &lengths, &repeats, 500, &options, 1).unwrap();
+            let division = if of_cluster { division.of_cluster() } else { division };
+            division.project(&Sizes::new(500, &state, 1), &[], &ScalePlan::default().machine)
+        };
+        let [merged, whole] = [false, true].map(|of_cluster| takes(&pull, of_cluster));
+        assert!(whole.bytes.gained > merged.bytes.gained, "{whole:?}, {merged:?}");
+        assert!(whole.bytes.rows == merged.bytes.rows && whole.bytes.total() > 0.0);
+        let together = ScaleArm { rounds: Some(5), ..pull };
+        assert_eq!(takes(&together, true), takes(&together, false));
     }
 
     #[test]

@@ -114,7 +114,7 @@ fn markdown(plan: &ScalePlan, measured: &Measured, lines: &[Line]) -> String {
     let corpus = &plan.corpus;
     let mut out = format!(
         "# {}\n\nA projection: {} documents, {} words, {} tokens, K = {}. The word of rank r occurs in proportion to 1/(r + \
-         {})^{}, logarithms of lengths differ by {}. A machine has a worker and a server; a node samples on one of its {} \
+         {})^{}, logarithms of lengths differ by {}. A machine has a worker and a server; a node has {} \
          cores. A message takes {} ms to arrive and {} µs of the master. \"After\" is the number of completed epochs; rows of 0 are \
          those of the start.\n\n",
         plan.name,
@@ -266,8 +266,8 @@ fn times(plan: &ScalePlan, lines: &[Line]) -> String {
         "\n## Seconds per epoch\n\n\
          \"Rounds\" is sampling alone, each round as long as its slowest shard; \"beside\" is the rest of all rounds: \
          messages, C_k through the master's link, rebuilt rows. \"Hidden\" is the epoch if prefetching hides the network, \
-         \"waited\" if it does not; both are at least the time of each link and server. \"{} cores\" is \"hidden\" if a \
-         node sampled on all of them, which it does not.\n\n\
+         \"waited\" if it does not; both are at least the time of each link and server. \"{} cores\" is \"hidden\" with \
+         a thread per core, for which a worker needs as many shards; the other seconds are those of one thread.\n\n\
          | arm | after | links | worker's link | heaviest server's | master's | rounds | beside | hidden | waited | {} cores |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
         plan.machine.cores, plan.machine.cores

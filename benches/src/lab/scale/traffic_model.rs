@@ -84,6 +84,8 @@ pub(super) struct Pairs<'a> {
     pub routing: Routing,
     /// Documents with more tokens are not pushed.
     pub max_pushed_len: u32,
+    /// Whether rows of no more topics than tokens are pushed as wholes.
+    pub pushes_rows: bool,
     pub seed: u64,
     shelves: RefCell<HashMap<(u32, u64), Rc<Shelf>>>,
 }
@@ -166,6 +168,7 @@ impl<'a> Pairs<'a> {
             repeats,
             routing,
             max_pushed_len,
+            pushes_rows: false,
             seed,
             shelves,
         }
@@ -242,8 +245,12 @@ impl<'a> Pairs<'a> {
         let gained = self.sizes.gained(of_all, tokens);
         moved.rows += row.bytes;
         moved.pulled_entries += row.entries;
-        moved.gained += gained.bytes;
-        moved.gained_entries += gained.entries;
+        if self.pushes_rows && row.entries <= tokens as f64 {
+            moved.gained += row.bytes;
+        } else {
+            moved.gained += gained.bytes;
+            moved.gained_entries += gained.entries;
+        }
         moved.pulled_tokens += tokens as f64;
         note(by, of_all, tokens, true);
     }

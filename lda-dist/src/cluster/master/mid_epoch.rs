@@ -39,8 +39,8 @@ struct MidEpochStart {
 }
 
 impl MidEpoch {
-    /// Where an attempt starts that could start from the end of `epoch`: the epoch, and the rounds of the next
-    /// one that are done.
+    /// The start of an attempt that could start from the end of `epoch`: this epoch, or the one before the
+    /// current one and its rounds that are done.
     pub fn start(&self, epoch: u32) -> (u32, u16) {
         let start = self.start.as_ref().filter(|start| start.epoch >= epoch);
         start.map_or((epoch, 0), |start| (start.epoch, start.rounds))
