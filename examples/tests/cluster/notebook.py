@@ -53,7 +53,7 @@ else:
 try:
     launch.document_topics(spark, config, cluster=cluster, epoch=7).collect()
 except Exception as error:
-    assert "topics-00000007-00000" in str(error), error
+    assert "topics-00000007-0000" in str(error), error
 else:
     raise AssertionError("an epoch without a checkpoint")
 
