@@ -1,6 +1,8 @@
 //! The subcommand `lda cluster` as other programs call it.
 
 #[cfg(feature = "grpc")]
+mod checkpoints;
+#[cfg(feature = "grpc")]
 mod elastic;
 #[cfg(feature = "grpc")]
 mod held_out;
