@@ -198,7 +198,7 @@ mod tests {
     fn rows_come_back_in_their_order() {
         let mut first = shard();
         first.begin_epoch(&spec(), &Options::default(), 1);
-        (0..2).for_each(|partition| change(&mut first, partition));
+        (0..3).for_each(|partition| change(&mut first, partition));
         let kept = first.tokens.mid_epoch_state();
         for form in [RowForm::Dense, RowForm::Listed] {
             assert!(kept.forms.contains(&form), "{form:?} in {:?}", kept.forms);
