@@ -461,38 +461,6 @@ fn documents_are_read_once_if_their_words_are_counted() {
     }
 }
 
-/// Documents whose word counts some nodes know, such as those that are cut again while nodes start. Otherwise the
-/// master would wait for ever for words that workers do not send.
-#[test]
-fn a_master_that_does_not_know_the_words_asks_for_them() {
-    #[derive(Clone, Debug)]
-    struct Known {
-        stored: InMemory,
-        statistics: Statistics,
-        asked: Arc<AtomicUsize>,
-    }
-    impl Documents for Known {
-        fn read(&self, shard: u16) -> Result<(Corpus, u64), ReadShardError> {
-            self.stored.read(shard)
-        }
-
-        fn statistics(&self) -> Option<&Statistics> {
-            // The master is made first.
-            (self.asked.fetch_add(1, Ordering::Relaxed) > 0).then_some(&self.statistics)
-        }
-    }
-    let corpus = corpus();
-    let options = Options { shards: 4, partitions: 6, rounds: 4, ..Options::default() };
-    let setup = setup(&corpus, 2, options);
-    let expected = expected(&corpus, &setup);
-    let (stored, statistics) = (InMemory::new(corpus.clone(), 4).unwrap(), Statistics::of(&corpus));
-    let documents = Known { stored, statistics, asked: Arc::default() };
-    let nodes = run_local::<u16, _>(&setup, &documents, None, None, |_| {}).unwrap();
-    assert!(documents.asked.load(Ordering::Relaxed) > 1);
-    let Role::Master(master) = &nodes[0] else { panic!("the master is the first node") };
-    assert_eq!(master.totals(), expected.totals);
-}
-
 #[test]
 fn a_worker_that_cannot_read_ends_the_run() {
     #[derive(Clone, Debug)]

@@ -156,17 +156,14 @@ impl Master {
         self.setup.is_elastic() && !self.workers.are(&self.ready_workers(), &self.setup)
     }
 
-    /// Requests the words of shards that no worker has sent: as their worker is not there, or does not send them,
-    /// since it knows the statistics of the documents and this master does not.
+    /// Requests the words of shards whose worker is not there from workers that are.
     fn request_words(&mut self, workers: &[u32], port: &mut dyn Port) {
         let assigned = self.setup.assigned();
         for (shard, owner) in (0..).zip(&assigned.0) {
-            if self.roster.is_counted(shard) {
+            if workers.contains(owner) || self.roster.is_counted(shard) {
                 continue;
             }
-            let other = workers[usize::from(shard) % workers.len()];
-            let worker = if workers.contains(owner) { *owner } else { other };
-            let worker = self.setup.worker(worker);
+            let worker = self.setup.worker(workers[usize::from(shard) % workers.len()]);
             if self.workers.may_ask(shard, worker) {
                 let count = Frame::from(self.encode(&Control::Count { shard }));
                 let purpose = RequestPurpose::Notice;
