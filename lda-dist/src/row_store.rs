@@ -349,7 +349,7 @@ impl RowStore {
     }
 
     /// Ends a round: makes a version that contains its deltas and the rows that it replaces. Adds the deltas
-    /// of each topic to `totals`. Replaced rows are not decoded, so their changes are not added.
+    /// of each topic to `totals`. The changes of replaced rows are left out, since these rows are not decoded.
     ///
     /// # Errors
     /// [`RowStoreError::Count`]; then nothing has changed.

@@ -129,8 +129,8 @@ impl Round {
         Self { epoch, number: JOINING, attempt }
     }
 
-    /// The round in which shards send the counts after `rounds` rounds of the epoch after this one; the number
-    /// of rounds is below [`MAX_ROUNDS`].
+    /// The round in which shards send the counts after `rounds` rounds of the epoch after this one. Any number
+    /// from [`MAX_ROUNDS`] on stands for the largest one below it.
     pub fn joining_within(epoch: u32, rounds: u16, attempt: u32) -> Self {
         Self { epoch, number: JOINING - rounds.min(MAX_ROUNDS - 1), attempt }
     }

@@ -199,7 +199,7 @@ pub(super) struct WorkerEpochStats {
 /// Reply to [`Control::Keep`] within an epoch.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct KeptRound {
-    /// Whether the states of all shards are written.
+    /// True if this worker has written the states of all its shards.
     pub is_written: bool,
     /// The last epoch of which all shards are written.
     pub kept: u32,

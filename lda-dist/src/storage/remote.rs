@@ -86,8 +86,8 @@ impl fmt::Debug for ObjectStore {
 impl ObjectStore {
     /// Opens the store at a URL: `s3://bucket/prefix`, `gs://bucket/prefix`,
     /// `az://container/prefix`, other forms that the crate [`object_store`] supports, `hdfs://host:port/path` or
-    /// `hdfs://service/path` with the feature `hdfs`, or `file:///path`. Every `memory:///` is a new store,
-    /// which ends with this value.
+    /// `hdfs://service/path` with the feature `hdfs`, or `file:///path`. Every `memory:///` is a new store.
+    /// Its objects are lost when this value is dropped.
     ///
     /// Credentials and settings come from the environment, under the names that the stores' own
     /// programs use: `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_REGION`, `AWS_ENDPOINT_URL`

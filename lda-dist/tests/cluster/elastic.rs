@@ -329,7 +329,7 @@ fn a_worker_is_left_out_if_topics_cannot_be_written() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 7).unwrap();
     let setup = elastic(&corpus, 6).min_workers(3).checkpoint_every(0);
-    let storage = Arc::new(Full::new(&["topics", "rounds"]));
+    let storage = Arc::new(Full { unwritten: &["topics", "rounds"], ..Full::default() });
     let mut run = Run::new(&setup, &stored, &storage, Network::default(), &[0, 1, 2], 5);
     run.until(|run| run.reports.len() >= 2);
     run.world.restart(setup.worker(3));

@@ -1,16 +1,16 @@
 //! Workers that change between two rounds of an epoch: the same bits as without a change, and no round twice.
 
-use std::io;
 use std::sync::Arc;
 
 use lda_core::train::SamplerOptions;
 use lda_dist::cluster::{CheckpointError, Phase};
 use lda_dist::snapshot::{MidEpochId, SnapshotId};
 use lda_dist::spec::Round;
-use lda_dist::storage::{Memory, Storage, StorageError};
+use lda_dist::storage::{Memory, Storage};
 
 use super::elastic::{Run, elastic};
 use super::priors::{by_size, learnt};
+use super::recovery::Full;
 use super::*;
 
 /// The round that is open, or the joining.
@@ -188,49 +188,13 @@ fn workers_change_at_the_end_of_an_epoch_that_cannot_go_on_elsewhere() {
     run.finish(&corpus, &stored, "too few workers");
 }
 
-/// A storage that refuses to write or to read objects of some names.
-#[derive(Debug, Default)]
-struct Faulty {
-    storage: Memory,
-    unwritten: &'static str,
-    unread: &'static str,
-}
-
-impl Faulty {
-    fn check(&self, name: &str, refused: &str) -> Result<(), StorageError> {
-        if refused.is_empty() || !name.starts_with(refused) {
-            return Ok(());
-        }
-        let error = io::Error::from(io::ErrorKind::StorageFull);
-        Err(StorageError::Io { place: name.to_owned(), error })
-    }
-}
-
-impl Storage for Faulty {
-    fn read(&self, name: &str) -> Result<Vec<u8>, StorageError> {
-        self.check(name, self.unread).and_then(|()| self.storage.read(name))
-    }
-
-    fn write(&self, name: &str, content: &[u8]) -> Result<(), StorageError> {
-        self.check(name, self.unwritten).and_then(|()| self.storage.write(name, content))
-    }
-
-    fn has(&self, name: &str) -> Result<bool, StorageError> {
-        self.storage.has(name)
-    }
-
-    fn remove(&self, name: &str) -> Result<(), StorageError> {
-        self.storage.remove(name)
-    }
-}
-
 #[test]
 fn workers_change_later_if_a_round_cannot_be_written() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 7).unwrap();
     let setup = elastic(&corpus, 4);
     // One shard of those of worker 1.
-    let storage = Faulty { unwritten: "rounds-00000001-00003-00002", ..Faulty::default() };
+    let storage = Full { unwritten: &["rounds-00000001-00003-00002"], ..Full::default() };
     let storage = Arc::new(storage);
     let mut run = Run::new(&setup, &stored, &storage, Network::default(), &[0, 1, 2, 3], 4);
     until_round(&mut run, 2, 2);
@@ -257,7 +221,7 @@ fn the_run_goes_back_if_a_round_cannot_be_read() {
     let corpus = corpus();
     let stored = InMemory::new(corpus.clone(), 7).unwrap();
     let setup = elastic(&corpus, 6).checkpoint_every(2);
-    let storage = Arc::new(Faulty { unread: "rounds-00000003-00004-00002", ..Faulty::default() });
+    let storage = Arc::new(Full { unread: &["rounds-00000003-00004-00002"], ..Full::default() });
     let mut run = Run::new(&setup, &stored, &storage, Network::default(), &[0, 1, 2, 3], 4);
     until_round(&mut run, 4, 3);
     run.stop(0);

@@ -345,30 +345,30 @@ fn a_worker_that_learns_last_of_a_restarted_server_restarts_too() {
     }
 }
 
-/// Refuses to write objects whose names begin like this.
-#[derive(Debug)]
+/// A storage that refuses to write objects whose names begin in one way, and to read those of another.
+#[derive(Debug, Default)]
 pub(super) struct Full {
-    storage: Memory,
-    refused: &'static [&'static str],
+    pub(super) storage: Memory,
+    pub(super) unwritten: &'static [&'static str],
+    pub(super) unread: &'static [&'static str],
 }
 
-impl Full {
-    pub(super) fn new(refused: &'static [&'static str]) -> Self {
-        Self { storage: Memory::default(), refused }
+/// An error if the name begins like one of these.
+fn refuse(name: &str, refused: &[&str]) -> Result<(), StorageError> {
+    if !refused.iter().any(|refused| name.starts_with(refused)) {
+        return Ok(());
     }
+    let error = io::Error::from(io::ErrorKind::StorageFull);
+    Err(StorageError::Io { place: name.to_owned(), error })
 }
 
 impl Storage for Full {
     fn read(&self, name: &str) -> Result<Vec<u8>, StorageError> {
-        self.storage.read(name)
+        refuse(name, self.unread).and_then(|()| self.storage.read(name))
     }
 
     fn write(&self, name: &str, content: &[u8]) -> Result<(), StorageError> {
-        if !self.refused.iter().any(|refused| name.starts_with(refused)) {
-            return self.storage.write(name, content);
-        }
-        let error = io::Error::from(io::ErrorKind::StorageFull);
-        Err(StorageError::Io { place: name.to_owned(), error })
+        refuse(name, self.unwritten).and_then(|()| self.storage.write(name, content))
     }
 
     fn has(&self, name: &str) -> Result<bool, StorageError> {
@@ -386,7 +386,7 @@ fn an_incomplete_checkpoint_is_not_used() {
     let stored = InMemory::new(corpus.clone(), 4).unwrap();
     let setup = spec(&corpus, 3);
     // Topics of shard 1 after epoch 4.
-    let storage = Arc::new(Full::new(&["topics-00000004-00001"]));
+    let storage = Arc::new(Full { unwritten: &["topics-00000004-00001"], ..Full::default() });
     let mut world = world(&setup, &stored, &storage, Network::default(), 1);
     run(&mut world);
     let found = of_world(&mut world, &setup, &stored);

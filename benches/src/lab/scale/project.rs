@@ -34,7 +34,7 @@ pub(super) struct Division<'a> {
     pub options: Options,
     pub seed: u64,
     pub placement: Placement,
-    /// Whether workers push rows as wholes, as nodes of a cluster do and a run in one process does not.
+    /// True if workers push whole rows. Nodes of a cluster do so; a run in one process pushes deltas only.
     pub pushes_rows: bool,
 }
 

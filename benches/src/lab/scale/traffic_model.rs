@@ -84,7 +84,7 @@ pub(super) struct Pairs<'a> {
     pub routing: Routing,
     /// Documents with more tokens are not pushed.
     pub max_pushed_len: u32,
-    /// Whether rows of no more topics than tokens are pushed as wholes.
+    /// True if a shard pushes the whole row of each word of which it has as many tokens as the row has topics.
     pub pushes_rows: bool,
     pub seed: u64,
     shelves: RefCell<HashMap<(u32, u64), Rc<Shelf>>>,

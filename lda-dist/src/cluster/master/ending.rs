@@ -149,8 +149,7 @@ impl Master {
             return self.finish(port);
         }
         self.step = Step::KeepingLast(self.workers.nodes().len() as u32);
-        let keep = Control::Keep { round };
-        self.send_workers(&keep, RequestKind::Call, RequestPurpose::Keep, port);
+        self.ask_to_write(round, port);
     }
 
     /// Ends the run at all nodes.

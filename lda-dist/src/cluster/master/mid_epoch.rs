@@ -84,9 +84,14 @@ impl Master {
         self.rounds.hold(delta)?;
         let left = self.workers.nodes().len() as u32;
         self.step = Step::KeepingRound { left, are_written: true };
+        self.ask_to_write(round, port);
+        Ok(())
+    }
+
+    /// Asks the workers to write the topics after a round.
+    pub(super) fn ask_to_write(&mut self, round: Round, port: &mut dyn Port) {
         let keep = Control::Keep { round };
         self.send_workers(&keep, RequestKind::Call, RequestPurpose::Keep, port);
-        Ok(())
     }
 
     /// A worker has written its states, or could not.

@@ -63,8 +63,7 @@ impl Master {
         if self.nodes_change(ended) && self.rounds.begun == ended {
             if last {
                 self.step = Step::Keeping(self.workers.nodes().len() as u32);
-                let keep = Control::Keep { round: ended };
-                self.send_workers(&keep, RequestKind::Call, RequestPurpose::Keep, port);
+                self.ask_to_write(ended, port);
                 return Ok(());
             }
             if self.changes_after(ended) {
