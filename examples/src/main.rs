@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! lda train reviews.txt --topics 50 --save reviews.lda    trains
+//! lda cut reviews.txt --out blocks                        reads documents into blocks
 //! lda sweep reviews.txt --topics 10,20,50 --out sweep     compares numbers of topics
 //! lda infer reviews.lda new.txt                           finds the topics of new documents
 //! lda convert reviews.lda --out phi.npy                   writes a model in another format
@@ -47,6 +48,12 @@ enum Command {
     /// Not in this build: needs the feature `train`
     #[cfg(not(feature = "train"))]
     Train(missing::Args),
+
+    #[cfg(feature = "train")]
+    Cut(Box<commands::cut::Args>),
+    /// Not in this build: needs the feature `train`
+    #[cfg(not(feature = "train"))]
+    Cut(missing::Args),
 
     #[cfg(feature = "sweep")]
     Sweep(Box<commands::sweep::Args>),
@@ -99,6 +106,11 @@ fn main() -> ExitCode {
         #[cfg(not(feature = "train"))]
         Command::Train(_) => missing::execute("train"),
 
+        #[cfg(feature = "train")]
+        Command::Cut(args) => commands::cut::execute(&args),
+        #[cfg(not(feature = "train"))]
+        Command::Cut(_) => missing::execute("cut"),
+
         #[cfg(feature = "sweep")]
         Command::Sweep(args) => commands::sweep::execute(&args),
         #[cfg(not(feature = "sweep"))]
@@ -144,6 +156,9 @@ mod tests {
     fn every_subcommand_is_listed() {
         let command = Cli::command();
         let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-        assert_eq!(names, ["train", "sweep", "infer", "convert", "report", "serve", "cluster"]);
+        assert_eq!(
+            names,
+            ["train", "cut", "sweep", "infer", "convert", "report", "serve", "cluster"]
+        );
     }
 }

@@ -1,10 +1,12 @@
 //! Input options, and reading a corpus with them.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, ValueParser};
-use lda_core::Corpus;
-use lda_core::corpus::read::{SkippedFile, TokenizerOptions};
+use lda_core::{Corpus, FileError};
+use lda_core::corpus::blocks::{BlockDirectory, Blocks};
+use lda_core::corpus::read::{CutError, SkippedFile, TokenizerOptions};
 use lda_core::corpus::{Format, ReadError, ReadOptions, ReadReport};
 use lda_core::model::TopicModel;
 use thiserror::Error;
@@ -88,6 +90,20 @@ pub enum ReadingError {
     /// No path was given, and there are no Rust sources to read instead.
     #[error(transparent)]
     Sources(#[from] SourcesError),
+    /// A block could not be read or written.
+    #[error(transparent)]
+    Blocks(FileError),
+}
+
+impl From<CutError> for ReadingError {
+    fn from(error: CutError) -> Self {
+        match error {
+            CutError::Read(error) => Self::Read(error),
+            CutError::File(error) => Self::Blocks(error),
+            // Documented as not exhaustive.
+            error => Self::Usage(error.to_string()),
+        }
+    }
 }
 
 /// A message of the library, with its options named as on the command line.
@@ -263,6 +279,85 @@ fn read_with(
         corpus = corpus.with_dates(dates)?;
     }
     Ok(Reading { corpus, options, vocabulary, texts: report.texts })
+}
+
+/// Reads the documents at `path` into blocks of about `tokens` tokens ([`BlockDirectory::read`]).
+///
+/// # Errors
+/// [`ReadingError`], with the file, the line and what to do.
+pub fn cut(
+    path: &Path,
+    args: &ReadingArgs,
+    tokens: u64,
+    directory: &Path,
+    note: &mut dyn FnMut(&str),
+) -> Result<BlockDirectory, ReadingError> {
+    refuse_dates(args)?;
+    let options = read_options(args, None)?;
+    let cut = BlockDirectory::read_named(path, &options, tokens, directory, |words| {
+        match &args.vocabulary {
+            Some(vocabulary) => words.with_vocabulary(vocabulary),
+            None if words.vocabulary().is_none() => Ok(name_words(words, path, note)?.0),
+            None => Ok(words),
+        }
+    });
+    noted(cut?, args, &path.display().to_string(), note)
+}
+
+/// Reads a stream into blocks, as [`cut`] does.
+///
+/// # Errors
+/// As [`cut`].
+pub fn cut_from(
+    reader: impl Read,
+    args: &ReadingArgs,
+    tokens: u64,
+    directory: &Path,
+    note: &mut dyn FnMut(&str),
+) -> Result<BlockDirectory, ReadingError> {
+    const NAME: &str = "standard input";
+    refuse_dates(args)?;
+    if args.vocabulary.is_some() {
+        let why = "--vocabulary needs a file of documents: give its path instead of -";
+        return Err(ReadingError::Usage(why.to_owned()));
+    }
+    let options = read_options(args, None)?;
+    let cut = BlockDirectory::read_from(reader, NAME, &options, tokens, directory)?;
+    noted(cut, args, NAME, note)
+}
+
+/// Dates are in a file of all documents, which are not in memory at once.
+fn refuse_dates(args: &ReadingArgs) -> Result<(), ReadingError> {
+    match &args.dates {
+        None => Ok(()),
+        Some(_) => Err(ReadingError::Usage(
+            "--dates is for documents in memory: give them as a column (--date-column), or leave them out".to_owned(),
+        )),
+    }
+}
+
+/// Says what was read, and leaves out words without tokens if words have names, as [`read`] does.
+fn noted(
+    (blocks, report): (BlockDirectory, ReadReport),
+    args: &ReadingArgs,
+    name: &str,
+    note: &mut dyn FnMut(&str),
+) -> Result<BlockDirectory, ReadingError> {
+    check_fit(args, &report)?;
+    note(&format!("{name}: {report}"));
+    note_skipped(&report.skipped_files, note);
+    if blocks.vocabulary().is_none() {
+        return Ok(blocks);
+    }
+    let words = blocks.num_words();
+    let blocks = blocks.compact().map_err(ReadingError::Blocks)?;
+    if blocks.num_words() < words {
+        let (left, gone) = (blocks.num_words(), words - blocks.num_words());
+        note(&format!(
+            "{gone} words of the vocabulary have no token and are left out: {left} words"
+        ));
+    }
+    Ok(blocks)
 }
 
 /// Lists the files that were skipped, the first ones by name.

@@ -4,6 +4,8 @@
 pub mod cluster;
 #[cfg(feature = "convert")]
 pub mod convert;
+#[cfg(feature = "train")]
+pub mod cut;
 #[cfg(feature = "infer")]
 pub mod infer;
 #[cfg(feature = "report")]

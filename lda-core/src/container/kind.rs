@@ -9,6 +9,12 @@ pub(crate) enum Kind {
     Snapshot,
     /// Documents.
     Corpus,
+    /// Frequencies of words and lengths of documents.
+    Statistics,
+    /// A run over blocks, without its tokens.
+    Run,
+    /// Topics of the tokens of a block.
+    Topics,
 }
 
 impl Kind {
@@ -18,6 +24,9 @@ impl Kind {
             Self::Model => "model",
             Self::Snapshot => "snapshot",
             Self::Corpus => "corpus",
+            Self::Statistics => "stats",
+            Self::Run => "run",
+            Self::Topics => "topics",
         }
     }
 

@@ -29,7 +29,8 @@
 //! bytes, then each string after its length in 4 bytes.
 //!
 //! The sections of each kind are documented at [`TopicModel`](crate::model::TopicModel),
-//! [`Snapshot`](crate::train::Snapshot), [`Corpus::save`](crate::Corpus::save).
+//! [`Snapshot`](crate::train::Snapshot), [`Corpus::save`](crate::Corpus::save),
+//! [`train::blocks`](crate::train::blocks).
 
 mod array;
 mod atomic;

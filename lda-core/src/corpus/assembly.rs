@@ -13,6 +13,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::blocks::{BlockSink, Destination};
 use super::{Corpus, MAX_DOCUMENTS, MAX_PAIRS, MAX_TOKENS};
 
 /// Progress of reading, shared between the reader, which updates it, and the assembly.
@@ -90,6 +91,10 @@ pub(super) enum Excess {
         word: u32,
     },
     Memory,
+    /// A document comes after one with a larger number, which is in a block already.
+    OutOfOrder,
+    /// A block could not be written; its receiver has the error.
+    Block,
 }
 
 /// Irregularities of the input that were normalised.
@@ -125,11 +130,20 @@ pub(super) struct Assembly {
     extent: Extent,
     repairs: Repairs,
     scratch: Vec<u64>,
+    /// Receiver of blocks, if documents do not stay here.
+    blocks: Option<BlockSink>,
+    /// Documents in blocks.
+    in_blocks: usize,
 }
 
 impl Assembly {
-    pub(super) fn new(extent: Extent, max_empty: u64) -> Self {
+    pub(super) fn new(destination: impl Into<Destination>, max_empty: u64) -> Self {
+        let Destination { extent, blocks } = destination.into();
+        // Only the documents of a block are here at a time, whatever the size of the input.
+        let extent = if blocks.is_some() { Extent::default() } else { extent };
         Self {
+            blocks,
+            in_blocks: 0,
             offsets: vec![0],
             words: Vec::new(),
             counts: Vec::new(),
@@ -156,6 +170,9 @@ impl Assembly {
         pairs: u64,
         plausible: u64,
     ) -> Result<(), Excess> {
+        if self.blocks.is_some() {
+            return Ok(());
+        }
         let believed = |count: u64| usize::try_from(count.min(plausible)).unwrap_or(0);
         self.declared = usize::try_from(pairs).ok();
         self.words.try_reserve_exact(believed(pairs)).map_err(|_| Excess::Memory)?;
@@ -165,7 +182,12 @@ impl Assembly {
 
     /// Number of documents finished so far.
     pub(super) fn num_documents(&self) -> usize {
-        self.offsets.len() - 1
+        self.in_blocks + self.offsets.len() - 1
+    }
+
+    /// Number of documents that were finished and are in blocks.
+    pub(super) fn num_in_blocks(&self) -> usize {
+        self.in_blocks
     }
 
     /// Appends a pair to the unfinished document. The word is at most `MAX_WORD`.
@@ -225,6 +247,9 @@ impl Assembly {
             if document > self.current {
                 return self.finish_before(document);
             }
+            if self.blocks.is_some() {
+                return Err(Excess::OutOfOrder);
+            }
             self.scatter()?;
         }
         self.repairs.out_of_order_documents += u64::from(document < self.current);
@@ -246,9 +271,54 @@ impl Assembly {
         Ok(())
     }
 
-    /// Ends the current document.
+    /// Ends the current document. If documents go into blocks, it may end one.
     #[inline]
     pub(super) fn end_document(&mut self) -> Result<(), Excess> {
+        self.end_document_with(|_, _| ())
+    }
+
+    /// As [`end_document`](Self::end_document); `attach` adds to the documents of a block, of which it gets the
+    /// number, what is not here.
+    #[inline]
+    pub(super) fn end_document_with(
+        &mut self,
+        attach: impl FnOnce(&mut Corpus, usize),
+    ) -> Result<(), Excess> {
+        self.end_pairs()?;
+        match &self.blocks {
+            Some(blocks) if blocks.is_full(self.tokens) => self.end_block(attach),
+            _ => Ok(()),
+        }
+    }
+
+    /// Moves the finished documents into a block.
+    #[cold]
+    fn end_block(&mut self, attach: impl FnOnce(&mut Corpus, usize)) -> Result<(), Excess> {
+        let documents = self.offsets.len() - 1;
+        let words = std::mem::take(&mut self.words);
+        let num_words = words.iter().max().map_or(0, |&word| word + 1);
+        self.width = self.width.max(num_words);
+        let mut block = Corpus {
+            offsets: std::mem::replace(&mut self.offsets, vec![0]),
+            words,
+            counts: std::mem::take(&mut self.counts),
+            num_words,
+            num_tokens: std::mem::take(&mut self.tokens),
+            width_is_open: false,
+            vocabulary: None,
+            dates: None,
+            sequence: None,
+            names: None,
+        };
+        attach(&mut block, documents);
+        (self.start, self.in_blocks) = (0, self.in_blocks + documents);
+        let is_written = self.blocks.as_ref().is_some_and(|blocks| blocks.push(&block));
+        if is_written { Ok(()) } else { Err(Excess::Block) }
+    }
+
+    /// Ends the pairs of the current document.
+    #[inline]
+    fn end_pairs(&mut self) -> Result<(), Excess> {
         if !self.ascending {
             let end = self.normalise(self.start..self.words.len(), self.start)?;
             self.words.truncate(end);
@@ -345,7 +415,10 @@ impl Assembly {
                 if self.repairs.empty_documents + missing.saturating_sub(1) > self.max_empty {
                     return Err(Excess::EmptyDocuments { limit: self.max_empty });
                 }
-                self.offsets.try_reserve_exact(missing as usize).map_err(|_| Excess::Memory)?;
+                if self.blocks.is_none() {
+                    let room = self.offsets.try_reserve_exact(missing as usize);
+                    room.map_err(|_| Excess::Memory)?;
+                }
                 while self.num_documents() < num_documents as usize {
                     self.end_document()?;
                 }

@@ -6,6 +6,7 @@ use std::fmt;
 use thiserror::Error;
 
 use super::assembly::{Assembly, Excess, Extent, Repairs, push, shrink};
+use super::blocks::Destination;
 use super::names::DocumentNames;
 use super::{Corpus, Date, MAX_TOKENS, MAX_WORD, Sequence, Vocabulary, VocabularyFull};
 
@@ -95,6 +96,9 @@ pub enum BuildError {
     /// An allocation failed.
     #[error("out of memory for the documents; split them, or free some")]
     OutOfMemory,
+    /// A block of documents could not be written.
+    #[error("a block of documents could not be written")]
+    Block,
 }
 
 impl BuildError {
@@ -104,7 +108,8 @@ impl BuildError {
             Excess::Memory => Self::OutOfMemory,
             Excess::Pairs => Self::TooLarge { what: "pairs (2^32 - 1)" },
             Excess::Tokens => Self::TooLarge { what: "tokens (2^32)" },
-            Excess::Documents | Excess::EmptyDocuments { .. } => {
+            Excess::Block => Self::Block,
+            Excess::Documents | Excess::EmptyDocuments { .. } | Excess::OutOfOrder => {
                 Self::TooLarge { what: "documents (2^32 - 2)" }
             }
         }
@@ -175,12 +180,14 @@ impl Default for CorpusBuilder {
 impl CorpusBuilder {
     /// Creates an empty builder.
     pub fn new() -> Self {
-        Self::with_extent(Extent::default(), u64::MAX)
+        Self::into_destination(Destination::default(), u64::MAX)
     }
 
-    pub(super) fn with_extent(extent: Extent, max_empty: u64) -> Self {
+    /// A builder of documents in memory, or of blocks.
+    pub(super) fn into_destination(destination: Destination, max_empty: u64) -> Self {
+        let extent = destination.extent.clone();
         Self {
-            assembly: Assembly::new(extent.clone(), max_empty),
+            assembly: Assembly::new(destination, max_empty),
             words: Words::Unsettled,
             num_words: None,
             sequence: None,
@@ -370,7 +377,8 @@ impl CorpusBuilder {
 
     /// Builds the corpus, which may have no tokens, and returns the irregularities normalised.
     pub(super) fn build_any(self) -> Result<(Corpus, Repairs), BuildError> {
-        let documents = self.num_documents();
+        // Those that are in blocks have theirs there.
+        let documents = self.num_documents() - self.assembly.num_in_blocks();
         if !self.dates.is_empty() && self.dates.len() != documents {
             return Err(BuildError::Dates { dates: self.dates.len(), documents });
         }
@@ -440,8 +448,18 @@ impl CorpusBuilder {
 
     fn end_document(&mut self) -> Result<(), BuildError> {
         let document = self.num_documents();
-        self.assembly.end_document().map_err(|excess| BuildError::from_excess(excess, document))
+        let Self { assembly, dates, names, .. } = self;
+        let ended = assembly.end_document_with(|block, documents| {
+            block.dates = take_first(dates, documents);
+            block.names = names.take_first(documents);
+        });
+        ended.map_err(|excess| BuildError::from_excess(excess, document))
     }
+}
+
+/// Removes the first `documents` dates; `None` if there are none.
+fn take_first(dates: &mut Vec<Date>, documents: usize) -> Option<Vec<Date>> {
+    (dates.len() >= documents && documents > 0).then(|| dates.drain(..documents).collect())
 }
 
 impl Corpus {

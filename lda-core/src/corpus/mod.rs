@@ -18,6 +18,7 @@
 //! Limits: 2^32 tokens, 2^32 - 1 pairs, 2^32 - 2 documents, word ids below 2^32 - 1.
 
 mod assembly;
+pub mod blocks;
 mod builder;
 mod date;
 mod file;

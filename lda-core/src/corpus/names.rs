@@ -31,6 +31,20 @@ impl DocumentNames {
         part
     }
 
+    /// Removes the first `documents` names; `None` if there are not so many.
+    pub fn take_first(&mut self, documents: usize) -> Option<Self> {
+        if self.len() < documents || documents == 0 {
+            return None;
+        }
+        let end = self.ends[documents - 1];
+        let text = self.text[end as usize..].to_owned();
+        let ends = self.ends[documents..].iter().map(|next| next - end).collect();
+        let mut first = std::mem::replace(self, Self { text, ends });
+        first.text.truncate(end as usize);
+        first.ends.truncate(documents);
+        Some(first)
+    }
+
     pub fn memory(&self) -> usize {
         self.text.capacity() + 8 * self.ends.capacity()
     }

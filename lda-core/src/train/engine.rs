@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use crate::corpus::Corpus;
 use crate::counts::{RowsTooLarge, TopicIndex};
+use crate::layout::WordRanges;
 use crate::prior::Alpha;
 use crate::prior::learn::CountHistograms;
-use crate::sampler::{Warp, padded};
+use crate::sampler::{Requires, Warp, padded};
 use crate::simd::Aligned;
 use crate::train::assignments::Assignments;
 use crate::train::options::{Learn, Resolved, SamplerKind};
@@ -16,7 +17,7 @@ use crate::train::resume_state::ResumeState;
 use crate::train::seed_counts::Pseudo;
 use crate::train::spans::span;
 use crate::train::start::{First, FirstTopics};
-use crate::train::state::{Sizes, State};
+use crate::train::state::{Needs, Sizes, State};
 use crate::train::view::CountsView;
 
 /// State and scratch of a run whose topics are stored as `T`.
@@ -34,6 +35,24 @@ pub(crate) struct Engine<T: TopicIndex> {
     wave: u64,
     /// Number of times that the hybrid's next epoch runs WarpLDA's two passes.
     rounds: u16,
+    /// Whether the state has the tokens of one block at a time.
+    in_blocks: bool,
+}
+
+/// Draws of the sampling of all tokens in the state.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sampled {
+    pub all: PassReport,
+    /// Those of the hybrid's long documents, in all rounds.
+    pub long: PassReport,
+}
+
+impl Sampled {
+    /// Adds those of another block.
+    pub fn add(&mut self, other: Self) {
+        self.all.add(other.all);
+        self.long.add(other.long);
+    }
 }
 
 impl<T: Width> Engine<T> {
@@ -53,7 +72,7 @@ impl<T: Width> Engine<T> {
             corpus,
             Sizes { topics, ranges: options.ranges, mh_steps: options.mh_steps as usize },
             &token_sets::<T>(corpus, setup),
-            from.map_or(First::Drawn(&starter), First::Taken),
+            from.map_or(First::Drawn(&starter, 0), First::Taken),
             pseudo,
         )?;
         if options.exclude_converged_from.is_some() {
@@ -61,7 +80,26 @@ impl<T: Width> Engine<T> {
         }
         let (alpha, weights) = (options.alpha.clone(), weights(&options.alpha, topics));
         let (beta, samplers) = (options.beta, samplers(setup));
-        Ok(Self { state, samplers, alpha, beta, weights, wave: 0, rounds: 1 })
+        let in_blocks = false;
+        Ok(Self { state, samplers, alpha, beta, weights, wave: 0, rounds: 1, in_blocks })
+    }
+
+    /// A run over blocks, whose tokens are not counted yet.
+    pub fn of_blocks(
+        words: WordRanges,
+        setup: SamplerSetup<'_>,
+        pseudo: &Pseudo,
+    ) -> Result<Self, RowsTooLarge> {
+        let (options, samplers) = (setup.options, samplers::<T>(setup));
+        let topics = options.topics as usize;
+        let requires: Vec<Requires> = samplers.iter().map(|sampler| sampler.requires()).collect();
+        // All samplers read the counts of other blocks from the rows.
+        let needs = Needs { word_rows: true, still: false, ..Needs::of(requires.iter()) };
+        let mut state = State::without_tokens(words, topics, needs, pseudo)?;
+        state.count_pseudo();
+        let (alpha, weights) = (options.alpha.clone(), weights(&options.alpha, topics));
+        let (beta, in_blocks) = (options.beta, true);
+        Ok(Self { state, samplers, alpha, beta, weights, wave: 0, rounds: 1, in_blocks })
     }
 }
 
@@ -90,11 +128,12 @@ impl<T: TopicIndex> Engine<T> {
     pub fn empty() -> Self {
         let alpha = Alpha::Symmetric(1.0);
         let (state, weights) = (State::empty(), weights(&alpha, 0));
-        Self { state, samplers: Vec::new(), alpha, beta: 1.0, weights, wave: 0, rounds: 1 }
+        let (samplers, in_blocks) = (Vec::new(), false);
+        Self { state, samplers, alpha, beta: 1.0, weights, wave: 0, rounds: 1, in_blocks }
     }
 
     /// Sets the α of an epoch from the topic sizes (ZenLDA eq. 3).
-    fn follow_sizes(&mut self, options: &Resolved) {
+    pub fn follow_sizes(&mut self, options: &Resolved) {
         let Some(smoothing) = options.alpha_by_size else { return };
         let topics = options.topics as usize;
         let totals = &self.state.totals[..topics];
@@ -107,18 +146,23 @@ impl<T: TopicIndex> Engine<T> {
     /// Learns priors, if an update is due.
     fn learn(&mut self, corpus: &Corpus, options: &Resolved, epoch: u32) {
         let Some(learn) = options.learn.filter(|learn| learn.is_due(epoch)) else { return };
-        let view = CountsView::new(&self.state, corpus);
-        let topics = options.topics as usize;
-        let alpha = learn.document_histograms(topics).map(|mut documents| {
-            documents.add_documents(&view);
-            learn.next_alpha(&self.alpha, topics, &mut documents)
+        let documents = learn.document_histograms(options.topics as usize).map(|mut documents| {
+            documents.add_documents(&CountsView::new(&self.state, corpus));
+            documents
         });
+        self.learn_from(learn, documents);
+    }
+
+    /// Learns priors from the counts of all documents, and from C_w.
+    pub fn learn_from(&mut self, learn: Learn, documents: Option<CountHistograms>) {
+        let topics = self.state.topics;
+        let alpha =
+            documents.map(|mut documents| learn.next_alpha(&self.alpha, topics, &mut documents));
         let beta = learn.beta.then(|| {
             let mut words = CountHistograms::of_all_topics();
-            words.add_words(&view);
-            words.beta(corpus.num_words(), self.beta, Learn::STEPS)
+            words.add_words(&CountsView::of_words(&self.state));
+            words.beta(self.state.words.num_words(), self.beta, Learn::STEPS)
         });
-        drop(view);
         self.beta = beta.unwrap_or(self.beta);
         if let Some(alpha) = alpha {
             self.set_alpha(alpha);
@@ -147,28 +191,63 @@ impl<T: TopicIndex> Engine<T> {
         span!(INFO, "epoch", epoch, sampler = options.sampler.name());
         self.follow_sizes(options);
         self.learn(corpus, options, epoch);
-        let mut report = PassReport::default();
+        let sampled = self.sample(options, epoch);
+        self.adapt(options, sampled);
+        sampled.all
+    }
+
+    /// Samples every token in the state: an epoch without what comes before and after it.
+    pub fn sample(&mut self, options: &Resolved, epoch: u32) -> Sampled {
+        let mut sampled = Sampled::default();
         if options.sampler != SamplerKind::Hybrid {
             for set in 0..self.samplers.len() {
-                for pass in 0..self.samplers[set].passes().len() {
-                    report.add(self.pass(options, epoch, set, pass, 0));
-                }
+                sampled.all.add(self.sample_set(options, epoch, set));
             }
-            return report;
+            return sampled;
         }
         if self.state.sets[LONG].slots.num_tokens() > 0 {
-            let rounds = self.rounds;
-            for round in 0..rounds {
-                report.add(self.pass(options, epoch, LONG, Warp::DOCUMENTS, round));
-                report.add(self.pass(options, epoch, LONG, Warp::WORDS, round));
+            let mut long = PassReport::default();
+            for round in 0..self.rounds {
+                long.add(self.warp_passes(options, epoch, LONG, round));
             }
-            self.adapt(options, report);
-            report.tokens /= u64::from(rounds);
-            report.changed /= u64::from(rounds);
+            sampled.long = long;
+            long.tokens /= u64::from(self.rounds);
+            long.changed /= u64::from(self.rounds);
+            sampled.all = long;
         }
         if self.state.sets[SHORT].slots.num_tokens() > 0 {
-            report.add(self.pass(options, epoch, SHORT, 0, 0));
+            sampled.all.add(self.pass(options, epoch, SHORT, 0, 0));
         }
+        sampled
+    }
+
+    /// All passes over a set.
+    fn sample_set(&mut self, options: &Resolved, epoch: u32, set: usize) -> PassReport {
+        if self.in_blocks && options.sampler == SamplerKind::Warp {
+            return self.warp_passes(options, epoch, set, 0);
+        }
+        let mut report = PassReport::default();
+        for pass in 0..self.samplers[set].passes().len() {
+            report.add(self.pass(options, epoch, set, pass, 0));
+        }
+        report
+    }
+
+    /// WarpLDA's passes over a set, so that they end with C_w of the new topics.
+    ///
+    /// INVARIANT: between the passes, C_w does not have the set's tokens, if the state has one block at a time.
+    fn warp_passes(
+        &mut self,
+        options: &Resolved,
+        epoch: u32,
+        set: usize,
+        round: u16,
+    ) -> PassReport {
+        if self.in_blocks {
+            self.state.uncount_words(set);
+        }
+        let mut report = self.pass(options, epoch, set, Warp::DOCUMENTS, round);
+        report.add(self.pass(options, epoch, set, Warp::WORDS, round));
         report
     }
 
@@ -179,9 +258,14 @@ impl<T: TopicIndex> Engine<T> {
     }
 
     /// Sets the number of rounds of the next epoch with LDA*'s heuristic 2.
-    fn adapt(&mut self, options: &Resolved, report: PassReport) {
-        let Some(cap) = options.mh_steps_cap else { return };
-        self.rounds = rounds_per_acceptance(report, options.mh_steps, cap);
+    pub fn adapt(&mut self, options: &Resolved, sampled: Sampled) {
+        let Some(cap) = options.mh_steps_cap.filter(|_| sampled.long.tokens > 0) else { return };
+        self.rounds = rounds_per_acceptance(sampled.long, options.mh_steps, cap);
+    }
+
+    /// Sets the number of times that the hybrid's next epoch runs WarpLDA's two passes.
+    pub fn set_rounds(&mut self, rounds: u16) {
+        self.rounds = rounds;
     }
 
     fn pass(
@@ -203,6 +287,7 @@ impl<T: TopicIndex> Engine<T> {
             round,
             last_round: options.sampler != SamplerKind::Hybrid || round + 1 == self.rounds,
             exclude: options.exclude_converged_from.is_some_and(|from| epoch >= from),
+            counted: self.in_blocks,
             mh_steps: options.mh_steps as usize,
             isa: options.isa,
             set,

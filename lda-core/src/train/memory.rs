@@ -177,7 +177,7 @@ impl SamplerSetup<'_> {
 }
 
 /// Bytes of WarpLDA's buffers for a row of so many tokens. They grow to a quarter more than needed.
-fn row_buffers(tokens: u64, mh_steps: u32) -> u64 {
+pub(super) fn row_buffers(tokens: u64, mh_steps: u32) -> u64 {
     tokens * 5 * (2 + u64::from(mh_steps)) + 4096
 }
 

@@ -25,7 +25,9 @@
 
 mod any_engine;
 mod assignments;
+pub mod blocks;
 pub mod checkpoint;
+mod document_sizes;
 mod engine;
 mod exclusion;
 mod held_out;
@@ -33,9 +35,11 @@ mod lda;
 mod memory;
 mod options;
 mod pass;
+mod progress;
 mod registry;
 mod report;
 mod resume_state;
+mod run_record;
 pub mod seed_counts;
 pub mod snapshot;
 mod spans;
@@ -44,6 +48,7 @@ mod state;
 pub mod sweep;
 #[cfg(test)]
 mod tests;
+mod token_state;
 mod trainer;
 mod view;
 

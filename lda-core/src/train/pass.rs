@@ -11,7 +11,7 @@ use std::sync::Mutex;
 use rayon::prelude::*;
 
 use crate::counts::{Rows, TopicIndex};
-use crate::layout::Order;
+use crate::layout::{Order, TokenLayout};
 use crate::random::Purpose;
 use crate::sampler::{
     Block, BlockKey, Column, Context, DocumentBlock, GridBlock, OtherTokens, Outcome, Sampler,
@@ -80,6 +80,8 @@ pub(crate) struct PassParams<'a> {
     pub last_round: bool,
     /// Whether converged tokens are excluded in this epoch.
     pub exclude: bool,
+    /// Whether C_w holds the tokens of other blocks alone when WarpLDA begins to count words.
+    pub counted: bool,
     pub mh_steps: usize,
     pub isa: crate::simd::Isa,
     /// Number of the token set.
@@ -144,6 +146,7 @@ pub(crate) fn run_pass<T: TopicIndex, S: Sampler<T>>(
         let cx = params.context(topics, state.words.num_words(), &totals, *wave);
         let blocks = match shape {
             Shape::Grid(order) => grid_blocks(state, set, order, step),
+            Shape::WordRanges if params.counted => whole(counted_word_blocks(state, set)),
             Shape::WordRanges => whole(word_blocks(state, set, params.last_round)),
             Shape::DocumentRanges => whole(document_blocks(state, set)),
         };
@@ -215,7 +218,7 @@ fn by_range<'a, T>(set: &SetShape<'_>, mut tokens: &'a mut [T]) -> Vec<&'a mut [
 
 /// Layout of the tokens of a set.
 struct SetShape<'a> {
-    slots: &'a crate::layout::TokenLayout,
+    slots: &'a TokenLayout,
     stride: usize,
 }
 
@@ -256,25 +259,52 @@ fn grid_blocks<T: TopicIndex>(
         .collect()
 }
 
-fn word_blocks<T: TopicIndex>(state: &mut State<T>, set: usize, count: bool) -> Vec<Block<'_, T>> {
-    let ranges = state.words.num_ranges();
-    let (before, rest) = state.sets.split_at_mut(set);
-    let (this, after) = rest.split_first_mut().expect("the set exists");
-    let TokenSet { shard, slots, tokens, stride, .. } = this;
-    let slots = &*slots;
-    let mut columns: Vec<Vec<Column<'_, T>>> = (0..ranges).map(|_| Vec::new()).collect();
-    for (range, mut tokens) in
-        by_range(&SetShape { slots, stride: *stride }, tokens).into_iter().enumerate()
+/// The tokens of a set by word range, one column per document range.
+fn columns<'a, T>(
+    slots: &'a TokenLayout,
+    tokens: &'a mut [T],
+    stride: usize,
+) -> Vec<Vec<Column<'a, T>>> {
+    let mut columns: Vec<Vec<Column<'_, T>>> =
+        (0..slots.num_ranges()).map(|_| Vec::new()).collect();
+    for (range, mut tokens) in by_range(&SetShape { slots, stride }, tokens).into_iter().enumerate()
     {
         for (word_range, columns) in columns.iter_mut().enumerate() {
             let bounds = slots.block(range, word_range, Order::ByWord);
-            let len = bounds.slots.len() * *stride;
+            let len = bounds.slots.len() * stride;
             columns.push(Column {
                 visits: &slots.visits()[bounds.visits],
                 tokens: tokens.split_off_mut(..len).expect("blocks cover their range"),
             });
         }
     }
+    columns
+}
+
+/// Words of a set whose rows hold all other tokens, pseudo-counts included.
+fn counted_word_blocks<T: TopicIndex>(state: &mut State<T>, set: usize) -> Vec<Block<'_, T>> {
+    let TokenSet { shard, slots, tokens, stride, .. } = &mut state.sets[set];
+    let (shard, words) = (*shard, &state.words);
+    let rows = state.word_rows.iter_mut();
+    let block = |(word_range, (columns, rows)): (usize, (_, _))| {
+        Block::Words(WordBlock {
+            key: BlockKey { shard, documents: 0, words: word_range as u16 },
+            num_words: words.words(word_range).len(),
+            columns,
+            others: Vec::new(),
+            rows: Some(rows),
+            counted: true,
+        })
+    };
+    columns(slots, tokens, *stride).into_iter().zip(rows).enumerate().map(block).collect()
+}
+
+fn word_blocks<T: TopicIndex>(state: &mut State<T>, set: usize, count: bool) -> Vec<Block<'_, T>> {
+    let ranges = state.words.num_ranges();
+    let (before, rest) = state.sets.split_at_mut(set);
+    let (this, after) = rest.split_first_mut().expect("the set exists");
+    let TokenSet { shard, slots, tokens, stride, .. } = this;
+    let columns = columns(slots, tokens, *stride);
     let still = &state.still;
     let others: Vec<&TokenSet<T>> = before.iter().chain(after.iter()).collect();
     let mut rows: Vec<_> = state.word_rows.iter_mut().filter(|_| count).map(Some).collect();

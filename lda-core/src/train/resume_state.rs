@@ -7,18 +7,13 @@
 
 use crate::corpus::Corpus;
 use crate::counts::{Rows, TopicIndex};
-use crate::train::exclusion::TokenAge;
-use crate::train::state::{State, TokenSet};
+use crate::train::state::State;
+use crate::train::token_state::TokenState;
 
-/// State between two epochs. Documents in order; within a document, tokens by ascending word.
+/// State between two epochs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ResumeState<T> {
-    /// Topic of each token.
-    pub topics: Vec<T>,
-    /// M pending proposals of each token that has any.
-    pub proposals: Vec<T>,
-    /// One age per token; empty if no token is excluded.
-    pub ages: Vec<u8>,
+    pub tokens: TokenState<T>,
     /// List rows of C_d.
     pub documents: Lists<T>,
     /// List rows of C_w.
@@ -74,32 +69,16 @@ impl<T: TopicIndex> State<T> {
     /// Copies the state: 2 or 4 bytes per token, per proposal and per list entry, 1 per token if
     /// converged ones are excluded, 4 per document and word.
     pub fn carried(&self, corpus: &Corpus) -> ResumeState<T> {
-        let tokens = corpus.num_tokens() as usize;
-        let mut topics = vec![T::default(); tokens];
-        let tracked = self.sets.iter().any(|set| set.ages.is_some());
-        let mut ages = vec![0; if tracked { tokens } else { 0 }];
-        let starts = token_starts(corpus);
-        let mut proposed = proposal_starts(self, corpus);
-        let mut proposals = vec![T::default(); proposed.pop().expect("ends with the total")];
-        for set in &self.sets {
-            set.for_each_token(corpus, &self.words, &starts, |at, slot, document, index| {
-                let token = &set.tokens[slot * set.stride..(slot + 1) * set.stride];
-                topics[at] = token[0];
-                if let Some(of_set) = &set.ages {
-                    ages[at] = of_set[slot].to_byte();
-                }
-                if set.stride > 1 {
-                    let m = set.stride - 1;
-                    let first = proposed[document] + index * m;
-                    proposals[first..first + m].copy_from_slice(&token[1..]);
-                }
-            });
-        }
         let documents = Lists::take(&self.document_homes(corpus), |set, range| {
             self.sets[set as usize].rows.get(range as usize)
         });
-        let words = Lists::take(&self.word_homes(), |_, range| self.word_rows.get(range as usize));
-        ResumeState { topics, proposals, ages, documents, words }
+        let tokens = TokenState::of(&self.sets, &self.words, corpus);
+        ResumeState { tokens, documents, words: self.word_lists() }
+    }
+
+    /// The list rows of C_w.
+    pub fn word_lists(&self) -> Lists<T> {
+        Lists::take(&self.word_homes(), |_, range| self.word_rows.get(range as usize))
     }
 
     /// Restores everything in `carried` but the topics, from which this state must have been made.
@@ -111,32 +90,7 @@ impl<T: TopicIndex> State<T> {
         corpus: &Corpus,
         carried: &ResumeState<T>,
     ) -> Result<(), &'static str> {
-        let starts = token_starts(corpus);
-        let mut proposed = proposal_starts(self, corpus);
-        if proposed.pop() != Some(carried.proposals.len()) {
-            return Err("proposals: not as many as the tokens carry");
-        }
-        let tracked = self.sets.iter().any(|set| set.ages.is_some());
-        if carried.ages.len() != if tracked { carried.topics.len() } else { 0 } {
-            return Err("ages: not one a token");
-        }
-        let mut sets = std::mem::take(&mut self.sets);
-        for set in &mut sets {
-            let (mut tokens, mut ages) = (std::mem::take(&mut set.tokens), set.ages.take());
-            let stride = set.stride;
-            set.for_each_token(corpus, &self.words, &starts, |at, slot, document, index| {
-                if let Some(ages) = &mut ages {
-                    ages[slot] = TokenAge::from_byte(carried.ages[at]);
-                }
-                if stride > 1 {
-                    let first = proposed[document] + index * (stride - 1);
-                    tokens[slot * stride + 1..(slot + 1) * stride]
-                        .copy_from_slice(&carried.proposals[first..first + stride - 1]);
-                }
-            });
-            (set.tokens, set.ages) = (tokens, ages);
-        }
-        self.sets = sets;
+        carried.tokens.restore_rest(&mut self.sets, &self.words, corpus)?;
         self.order_documents(corpus, &carried.documents)?;
         self.order_words(&carried.words)
     }
@@ -159,17 +113,20 @@ impl<T: TopicIndex> State<T> {
         if fits { Ok(()) } else { Err("document lists: they do not fit the topics") }
     }
 
-    fn order_words(&mut self, lists: &Lists<T>) -> Result<(), &'static str> {
+    /// Restores the order of the list rows of C_w, whose counts must be those of all tokens.
+    ///
+    /// # Errors
+    /// As [`take_up`](Self::take_up).
+    pub fn order_words(&mut self, lists: &Lists<T>) -> Result<(), &'static str> {
         let lists = lists.rows(self.words.num_words()).ok_or("word lists: they do not add up")?;
-        let mut fits = true;
-        let mut rows = std::mem::take(&mut self.word_rows);
-        self.recount_words(|range, local, counts| {
-            if let Some(rows) = rows.get_mut(range) {
-                let word = self.words.words(range)[local] as usize;
-                fits &= order(rows, local, lists[word], counts);
+        let (mut fits, mut counts) = (true, Vec::new());
+        for (range, rows) in self.word_rows.iter_mut().enumerate() {
+            for (local, &word) in self.words.words(range).iter().enumerate() {
+                counts.clear();
+                rows.for_each(local, |topic, count| counts.push((topic, count)));
+                fits &= order(rows, local, lists[word as usize], &counts);
             }
-        });
-        self.word_rows = rows;
+        }
         if fits { Ok(()) } else { Err("word lists: they do not fit the topics") }
     }
 
@@ -218,55 +175,4 @@ fn order<T: TopicIndex>(
     let entries: Option<Vec<(u32, u32)>> =
         list.iter().map(|topic| topic.get()).map(count).collect();
     entries.is_some_and(|entries| rows.write_list(row, &entries))
-}
-
-/// Index of each document's first token.
-fn token_starts(corpus: &Corpus) -> Vec<usize> {
-    let lengths = corpus.documents().map(|document| document.len() as usize);
-    lengths.scan(0, |next, len| Some(std::mem::replace(next, *next + len))).collect()
-}
-
-/// Index of each document's first proposal, then the number of proposals.
-fn proposal_starts<T: TopicIndex>(state: &State<T>, corpus: &Corpus) -> Vec<usize> {
-    let mut starts = vec![0; corpus.num_documents() + 1];
-    for set in &state.sets {
-        for range in 0..set.slots.num_ranges() {
-            for (&document, &len) in set.slots.documents(range).iter().zip(set.slots.lengths(range))
-            {
-                starts[document as usize] = len as usize * (set.stride - 1);
-            }
-        }
-    }
-    let mut next = 0;
-    for start in &mut starts {
-        next += std::mem::replace(start, next);
-    }
-    starts
-}
-
-impl<T: TopicIndex> TokenSet<T> {
-    /// Calls `f(index in the corpus, slot, document, index in the document)` for each token.
-    fn for_each_token(
-        &self,
-        corpus: &Corpus,
-        words: &crate::layout::WordRanges,
-        starts: &[usize],
-        mut f: impl FnMut(usize, usize, usize, usize),
-    ) {
-        for range in 0..self.slots.num_ranges() {
-            let base = self.slots.range_slots(range).start;
-            let documents = self.slots.documents(range);
-            let (mut current, mut index) = (usize::MAX, 0);
-            self.slots.for_each_pair(corpus, words, range, |local, _, slots| {
-                if local != current {
-                    (current, index) = (local, 0);
-                }
-                let document = documents[local] as usize;
-                for slot in slots {
-                    f(starts[document] + index, base + slot as usize, document, index);
-                    index += 1;
-                }
-            });
-        }
-    }
 }

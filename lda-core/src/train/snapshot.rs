@@ -33,21 +33,16 @@
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, Write};
 use std::path::Path;
-use std::sync::Arc;
 
 use thiserror::Error;
 
-use crate::container::pairs::{self, ABOUT, OPTION, Pairs};
-use crate::container::{FileError, Kind, Number, Reader, Source, Writer, checksum, replace};
-use crate::corpus::Corpus;
+use crate::container::{FileError, Kind, Number, Reader, Writer, replace};
 use crate::counts::TopicIndex;
-use crate::prior::Alpha;
-use crate::train::options::{LevelOff, OptionsError, Resolved, TrainOptions};
+use crate::train::options::{OptionsError, Resolved, TrainOptions};
 use crate::train::resume_state::{Lists, ResumeState};
-use crate::train::seed_counts::{Pseudo, PseudoCounts};
-
-/// Prefix of the names of limits.
-const LIMIT: &str = "limit.";
+use crate::train::run_record::{RunRecord, optional};
+use crate::train::seed_counts::PseudoCounts;
+use crate::train::token_state::TokenState;
 
 /// The state of a run between two epochs. The [module](self) lists its contents.
 ///
@@ -75,58 +70,8 @@ const LIMIT: &str = "limit.";
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Snapshot {
-    pub(super) resolved: Resolved,
-    /// Options with the limits of the run; the other options are not used.
-    pub(super) limits: TrainOptions,
-    pub(super) epoch: u32,
-    pub(super) seconds: f64,
-    pub(super) evaluations: Vec<f64>,
-    pub(super) perplexities: Vec<f64>,
-    pub(super) rounds: u16,
-    pub(super) alpha_now: Alpha,
-    pub(super) beta_now: f64,
-    pub(super) corpus: CorpusId,
-    /// Hash of the names of words, if they have names.
-    pub(super) vocabulary: Option<u64>,
-    pub(super) pseudo: Pseudo,
+    pub(super) run: RunRecord,
     pub(super) carried: Width,
-}
-
-/// Hash of the names of words, in order; `None` if they have none.
-pub(super) fn hash_of_words(corpus: &Corpus) -> Option<u64> {
-    let mut names = Vec::new();
-    for name in corpus.vocabulary()?.iter() {
-        names.extend_from_slice(&(name.len() as u32).to_le_bytes());
-        names.extend_from_slice(name.as_bytes());
-    }
-    Some(checksum(&names))
-}
-
-/// Identifies the corpus of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CorpusId {
-    pub documents: u64,
-    pub words: u64,
-    pub tokens: u64,
-    pub fingerprint: u64,
-}
-
-impl CorpusId {
-    pub fn of(corpus: &Corpus) -> Self {
-        Self {
-            documents: corpus.num_documents() as u64,
-            words: corpus.num_words() as u64,
-            tokens: corpus.num_tokens(),
-            fingerprint: corpus.fingerprint(),
-        }
-    }
-}
-
-impl std::fmt::Display for CorpusId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { documents, words, tokens, fingerprint } = self;
-        write!(f, "{documents} documents, {words} words, {tokens} tokens, hash {fingerprint:016x}")
-    }
 }
 
 /// Resume state, by the width of a topic.
@@ -184,29 +129,29 @@ pub enum ResumeError {
 impl Snapshot {
     /// Epochs sampled so far.
     pub fn epochs(&self) -> u32 {
-        self.epoch
+        self.run.epoch
     }
 
     /// Seconds of sampling so far.
     pub fn seconds(&self) -> f64 {
-        self.seconds
+        self.run.seconds
     }
 
     /// The options of the run, as resolved.
     pub fn resolved(&self) -> &Resolved {
-        &self.resolved
+        &self.run.resolved
     }
 
     /// Pseudo-counts that the run started with.
     pub fn pseudo_counts(&self) -> Option<&PseudoCounts> {
-        self.pseudo.as_deref()
+        self.run.pseudo.as_deref()
     }
 
     /// Options to [resume](crate::train::Trainer::resume) the run with: those that affect draws and
     /// those that decide when to stop are the run's, the others are the defaults of
     /// [`TrainOptions::default`].
     pub fn options(&self) -> TrainOptions {
-        TrainOptions::from(&self.resolved).limits_of(&self.limits)
+        TrainOptions::from(&self.run.resolved).limits_of(&self.run.limits)
     }
 
     /// Heap memory in bytes; pseudo-counts are shared with the run and not included.
@@ -242,26 +187,15 @@ impl Snapshot {
         W: Write + Seek,
         T: Number + TopicIndex,
     {
-        let ResumeState { topics, proposals, ages, documents, words } = carried;
+        let ResumeState { tokens, documents, words } = carried;
+        let TokenState { topics, proposals, ages } = tokens;
         let parts =
             [proposals, &documents.topics, &words.topics].map(|part| usize::from(!part.is_empty()));
         let lens = [&documents.lens, &words.lens].map(|part| usize::from(!part.is_empty()));
-        let ages_too = usize::from(!ages.is_empty())
-            + usize::from(!self.evaluations.is_empty())
-            + usize::from(!self.perplexities.is_empty());
-        let pseudo = self.pseudo.as_ref().map_or(0, |_| 3);
-        let sections =
-            4 + pseudo + parts.iter().sum::<usize>() + lens.iter().sum::<usize>() + ages_too;
+        let own = 1 + parts.iter().sum::<usize>() + lens.iter().sum::<usize>();
+        let sections = self.run.num_sections() + own + usize::from(!ages.is_empty());
         let mut file = Writer::new(out, Kind::Snapshot, sections)?;
-        file.section(ABOUT, pairs::to_bytes(self.about().iter().map(|(n, v)| (&**n, &**v))))?;
-        file.section("alpha", self.resolved.alpha.as_slice().iter().copied())?;
-        file.section("alpha-now", self.alpha_now.as_slice().iter().copied())?;
-        if !self.evaluations.is_empty() {
-            file.section("evaluations", self.evaluations.iter().copied())?;
-        }
-        if !self.perplexities.is_empty() {
-            file.section("perplexities", self.perplexities.iter().copied())?;
-        }
+        self.run.write(&mut file)?;
         file.section("topics", topics.iter().copied())?;
         if !proposals.is_empty() {
             file.section("proposals", proposals.iter().copied())?;
@@ -279,31 +213,7 @@ impl Snapshot {
                 file.section(topics, lists.topics.iter().copied())?;
             }
         }
-        if let Some(pseudo) = &self.pseudo {
-            file.section("pseudo-offsets", pseudo.offsets.iter().copied())?;
-            file.section("pseudo-topics", pseudo.entries.iter().map(|entry| entry.0))?;
-            file.section("pseudo-counts", pseudo.entries.iter().map(|entry| entry.1))?;
-        }
         file.finish()?.flush()
-    }
-
-    fn about(&self) -> Vec<(String, String)> {
-        let CorpusId { documents, words, tokens, fingerprint } = self.corpus;
-        let options = self.resolved.to_pairs();
-        let options = options.into_iter().map(|(name, value)| (format!("{OPTION}{name}"), value));
-        let own = [
-            ("epoch", self.epoch.to_string()),
-            ("seconds", self.seconds.to_string()),
-            ("rounds", self.rounds.to_string()),
-            ("beta-now", self.beta_now.to_string()),
-            ("documents", documents.to_string()),
-            ("words", words.to_string()),
-            ("tokens", tokens.to_string()),
-            ("corpus", format!("{fingerprint:016x}")),
-        ];
-        let own = own.into_iter().map(|(name, value)| (name.to_owned(), value));
-        let words = self.vocabulary.map(|hash| ("vocabulary".to_owned(), format!("{hash:016x}")));
-        own.chain(words).chain(limit_pairs(&self.limits)).chain(options).collect()
     }
 
     /// Reads the file at `path`.
@@ -322,140 +232,39 @@ impl Snapshot {
     /// [`FileError`] describes the problem.
     pub fn read_from<R: Read + Seek>(from: R) -> Result<Self, FileError> {
         let mut file = Reader::open(from, Kind::Snapshot)?;
-        let about = Pairs::parse(&file.numbers::<u8>(ABOUT)?)?;
-        let alpha = file.alpha("alpha")?;
-        let resolved = Resolved::from_pairs(&about.under(OPTION), alpha)?;
-        let corpus = CorpusId {
-            documents: about.read("documents")?,
-            words: about.read("words")?,
-            tokens: about.read("tokens")?,
-            fingerprint: about.required("corpus", |hex| u64::from_str_radix(hex, 16).ok())?,
-        };
-        let carried = if resolved.narrow {
-            Width::Narrow(read_carried(&mut file, &resolved, corpus)?)
+        let run = RunRecord::read(&mut file)?;
+        let carried = if run.resolved.narrow {
+            Width::Narrow(read_carried(&mut file, &run)?)
         } else {
-            Width::Wide(read_carried(&mut file, &resolved, corpus)?)
+            Width::Wide(read_carried(&mut file, &run)?)
         };
-        Ok(Self {
-            epoch: about.read("epoch")?,
-            seconds: about.required("seconds", |text| {
-                text.parse().ok().filter(|seconds: &f64| seconds.is_finite() && *seconds >= 0.0)
-            })?,
-            rounds: about
-                .required("rounds", |text| text.parse().ok().filter(|&rounds| rounds > 0))?,
-            evaluations: optional(&mut file, "evaluations")?,
-            perplexities: optional(&mut file, "perplexities")?,
-            alpha_now: file.alpha("alpha-now")?,
-            beta_now: about.read("beta-now")?,
-            pseudo: read_pseudo(&mut file, &resolved)?,
-            vocabulary: about.parsed("vocabulary", |hex| u64::from_str_radix(hex, 16).ok())?,
-            limits: read_limits(&about.under(LIMIT))?,
-            resolved,
-            corpus,
-            carried,
-        })
+        Ok(Self { run, carried })
     }
 }
 
-/// The limits of a run as pairs.
-fn limit_pairs(options: &TrainOptions) -> impl Iterator<Item = (String, String)> {
-    let TrainOptions { epochs, seconds, level_off, evaluate_every, .. } = *options;
-    let window = level_off.map(|rule| rule.window.to_string());
-    let tolerance = level_off.map(|rule| rule.tolerance.to_string());
-    let pairs = [
-        ("epochs", epochs.map(|epochs| epochs.to_string())),
-        ("seconds", seconds.map(|seconds| seconds.to_string())),
-        ("level-off-window", window),
-        ("level-off", tolerance),
-        ("evaluate-every", Some(evaluate_every.to_string())),
-    ];
-    let named = |(name, value): (&str, Option<String>)| Some((format!("{LIMIT}{name}"), value?));
-    pairs.into_iter().filter_map(named)
-}
-
-/// Reads the limits of a run; a snapshot of an earlier version has none.
-fn read_limits(pairs: &Pairs) -> Result<TrainOptions, FileError> {
-    let positive = |text: &str| text.parse().ok().filter(|x: &f64| x.is_finite() && *x > 0.0);
-    let rule = LevelOff::default();
-    let level_off = match pairs.parsed("level-off", positive)? {
-        Some(tolerance) => {
-            let window = pairs.read_if("level-off-window")?.unwrap_or(rule.window);
-            Some(LevelOff { window, tolerance })
-        }
-        None => None,
-    };
-    let default = TrainOptions::default();
-    Ok(TrainOptions {
-        epochs: pairs.read_if("epochs")?,
-        seconds: pairs.parsed("seconds", positive)?,
-        level_off,
-        evaluate_every: pairs.read_if("evaluate-every")?.unwrap_or(default.evaluate_every),
-        ..default
-    })
-}
-
-fn read_pseudo<R: Read + Seek>(
-    file: &mut Reader<R>,
-    resolved: &Resolved,
-) -> Result<Pseudo, FileError> {
-    if !file.has("pseudo-offsets") {
-        return Ok(None);
-    }
-    let offsets = file.numbers::<u64>("pseudo-offsets")?;
-    let topics = file.numbers::<u32>("pseudo-topics")?;
-    let counts = file.numbers::<u32>("pseudo-counts")?;
-    let malformed = |reason: &str| FileError::malformed("pseudo-offsets", reason.to_owned());
-    let whole = offsets.is_sorted()
-        && offsets.first() == Some(&0)
-        && offsets.last() == Some(&(topics.len() as u64))
-        && topics.len() == counts.len();
-    let words = offsets.len().checked_sub(1).filter(|_| whole);
-    let words = words.ok_or_else(|| malformed("they do not cut the entries into words"))?;
-    let word = |at: usize| (offsets.partition_point(|&start| start <= at as u64) - 1) as u32;
-    let entries = topics.iter().zip(&counts).enumerate();
-    let entries = entries.map(|(at, (&topic, &count))| (word(at), topic, count));
-    let pseudo = PseudoCounts::new(words, resolved.topics, entries)
-        .map_err(|error| FileError::malformed("pseudo-counts", error.to_string()))?;
-    if pseudo.entries.len() != topics.len() {
-        return Err(malformed("a word has a topic twice, or a count of 0"));
-    }
-    Ok(Some(Arc::new(pseudo)))
-}
-
-fn optional<R: Read + Seek, N: Number>(
-    file: &mut Reader<R>,
-    name: &str,
-) -> Result<Vec<N>, FileError> {
-    if file.has(name) { file.numbers(name) } else { Ok(Vec::new()) }
-}
-
-fn read_carried<R, T>(
-    file: &mut Reader<R>,
-    resolved: &Resolved,
-    corpus: CorpusId,
-) -> Result<ResumeState<T>, FileError>
+fn read_carried<R, T>(file: &mut Reader<R>, run: &RunRecord) -> Result<ResumeState<T>, FileError>
 where
     R: Read + Seek,
     T: Number + TopicIndex,
 {
+    let RunRecord { resolved, corpus, .. } = run;
     let topics = file.numbers::<T>("topics")?;
     if topics.len() as u64 != corpus.tokens {
         let reason = format!("it has {} values for {} tokens", topics.len(), corpus.tokens);
         return Err(FileError::malformed("topics", reason));
     }
+    let proposals = optional(file, "proposals")?;
     let carried = ResumeState {
-        proposals: optional(file, "proposals")?,
-        ages: optional(file, "ages")?,
+        tokens: TokenState { topics, proposals, ages: optional(file, "ages")? },
         documents: Lists {
             lens: optional(file, "doc-lens")?,
             topics: optional(file, "doc-topics")?,
         },
         words: Lists { lens: optional(file, "word-lens")?, topics: optional(file, "word-topics")? },
-        topics,
     };
     for (name, topics) in [
-        ("topics", &carried.topics),
-        ("proposals", &carried.proposals),
+        ("topics", &carried.tokens.topics),
+        ("proposals", &carried.tokens.proposals),
         ("doc-topics", &carried.documents.topics),
         ("word-topics", &carried.words.topics),
     ] {
@@ -469,10 +278,11 @@ where
 
 impl<T: TopicIndex> ResumeState<T> {
     fn memory(&self) -> usize {
-        let topics = [&self.topics, &self.proposals, &self.documents.topics, &self.words.topics];
+        let TokenState { topics, proposals, ages } = &self.tokens;
+        let topics = [topics, proposals, &self.documents.topics, &self.words.topics];
         let lens = [&self.documents.lens, &self.words.lens];
         topics.iter().map(|part| part.capacity() * size_of::<T>()).sum::<usize>()
             + lens.iter().map(|part| part.capacity() * 4).sum::<usize>()
-            + self.ages.capacity()
+            + ages.capacity()
     }
 }

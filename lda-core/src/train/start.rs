@@ -131,8 +131,8 @@ impl Topics<'_> {
 /// Source of first topics.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum First<'a> {
-    /// Random draws.
-    Drawn(&'a FirstTopics),
+    /// Random draws, for documents from this number on.
+    Drawn(&'a FirstTopics, u64),
     /// Assignments of a run on the same corpus.
     Taken(&'a Assignments),
 }
@@ -141,7 +141,7 @@ impl<'a> First<'a> {
     /// First topics of a document's tokens.
     pub fn of_document(self, document: u32) -> DocumentTopics<'a> {
         match self {
-            Self::Drawn(first) => first.of_document(document.into()),
+            Self::Drawn(drawn, first) => drawn.of_document(first + u64::from(document)),
             Self::Taken(from) => {
                 DocumentTopics(OfDocument::Taken(from.document(document as usize).iter()))
             }

@@ -1,7 +1,10 @@
 //! The state of a run: assignments z and the counts that cache them.
 
+mod blocks;
 mod check;
 mod recount;
+
+use std::sync::Arc;
 
 use crate::corpus::Corpus;
 use crate::counts::{Density, Rows, RowsTooLarge, TopicIndex};
@@ -35,7 +38,7 @@ pub(crate) struct TokenSet<T> {
 #[derive(Debug)]
 pub(crate) struct State<T> {
     pub topics: usize,
-    pub words: WordRanges,
+    pub words: Arc<WordRanges>,
     /// C_w, one arena per word range; empty if the sampler recounts words itself.
     pub word_rows: Vec<Rows<T>>,
     /// Stale tables by word range; empty if no sampler requires them.
@@ -47,6 +50,28 @@ pub(crate) struct State<T> {
     /// C_k, padded with zeros.
     pub totals: Vec<u32>,
     pub sets: Vec<TokenSet<T>>,
+}
+
+/// What samplers need beside the token sets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Needs {
+    /// C_w.
+    pub word_rows: bool,
+    /// Stale tables of words.
+    pub word_tables: bool,
+    /// Pseudo-counts as tokens.
+    pub still: bool,
+}
+
+impl Needs {
+    /// What the samplers of these requirements need.
+    pub fn of<'a>(requires: impl Iterator<Item = &'a Requires>) -> Self {
+        requires.fold(Self::default(), |needs, requires| Self {
+            word_rows: needs.word_rows | requires.word_rows,
+            word_tables: needs.word_tables | requires.word_tables,
+            still: needs.still | requires.proposals,
+        })
+    }
 }
 
 /// Sizes of a run.
@@ -97,33 +122,38 @@ impl<T: TopicIndex> Still<T> {
 }
 
 impl<T: TopicIndex> TokenSet<T> {
-    fn new(
+    /// Lays out the tokens of `documents`; there are no rows yet, and all topics are 0.
+    pub fn new(
         shard: u16,
         corpus: &Corpus,
         documents: &[u32],
         words: &WordRanges,
-        sizes: Sizes,
+        mh_steps: usize,
         requires: Requires,
-    ) -> Result<Self, RowsTooLarge> {
-        let Sizes { topics, mh_steps, .. } = sizes;
+    ) -> Self {
         let mut slots = TokenLayout::new(corpus, documents, words, requires.token_order);
         let stride = if requires.proposals { 1 + mh_steps } else { 1 };
-        let rows = match requires.document_rows {
-            None => Vec::new(),
-            Some(density) => (0..slots.num_ranges())
-                .map(|range| {
-                    let lengths = slots.lengths(range).iter().map(|&n| u64::from(n));
-                    Rows::new(topics, lengths, density)
-                })
-                .collect::<Result<_, _>>()?,
-        };
         let inverse = requires.proposals.then(|| {
             let inverse = InverseIndex::new(&slots);
             slots.drop_partners();
             inverse
         });
         let tokens = vec![T::default(); slots.num_tokens() * stride];
-        Ok(Self { shard, slots, tokens, stride, rows, inverse, ages: None })
+        Self { shard, slots, tokens, stride, rows: Vec::new(), inverse, ages: None }
+    }
+
+    /// Empty document rows, one arena per document range; none if the sampler requires none.
+    pub fn empty_rows(
+        &self,
+        topics: usize,
+        requires: Requires,
+    ) -> Result<Vec<Rows<T>>, RowsTooLarge> {
+        let Some(density) = requires.document_rows else { return Ok(Vec::new()) };
+        let of_range = |range| {
+            let lengths = self.slots.lengths(range).iter().map(|&n| u64::from(n));
+            Rows::new(topics, lengths, density)
+        };
+        (0..self.slots.num_ranges()).map(of_range).collect()
     }
 
     /// Topic of the token in `slot`.
@@ -133,7 +163,7 @@ impl<T: TopicIndex> TokenSet<T> {
     }
 
     /// Gives every token its first topic; pending proposals equal it.
-    fn initialise(&mut self, corpus: &Corpus, words: &WordRanges, first: First<'_>) {
+    pub fn initialise(&mut self, corpus: &Corpus, words: &WordRanges, first: First<'_>) {
         for range in 0..self.slots.num_ranges() {
             let base = self.slots.range_slots(range).start;
             let documents = self.slots.documents(range);
@@ -165,8 +195,28 @@ impl<T: TopicIndex> State<T> {
         first: First<'_>,
         pseudo: &Pseudo,
     ) -> Result<Self, RowsTooLarge> {
-        let Sizes { topics, ranges, .. } = sizes;
+        let Sizes { topics, ranges, mh_steps } = sizes;
         let words = WordRanges::new(&corpus.word_frequencies(), ranges);
+        let needs = Needs::of(sets.iter().map(|(_, requires)| requires));
+        let mut state = Self::without_tokens(words, topics, needs, pseudo)?;
+        for (shard, (documents, requires)) in sets.iter().enumerate() {
+            let mut set =
+                TokenSet::new(shard as u16, corpus, documents, &state.words, mh_steps, *requires);
+            set.rows = set.empty_rows(topics, *requires)?;
+            set.initialise(corpus, &state.words, first);
+            state.sets.push(set);
+        }
+        state.rebuild(corpus);
+        Ok(state)
+    }
+
+    /// A state without tokens, with rows that have capacity for those of all words.
+    pub fn without_tokens(
+        words: WordRanges,
+        topics: usize,
+        needs: Needs,
+        pseudo: &Pseudo,
+    ) -> Result<Self, RowsTooLarge> {
         let mut state = Self {
             topics,
             word_rows: Vec::new(),
@@ -174,29 +224,23 @@ impl<T: TopicIndex> State<T> {
             pseudo: pseudo.clone(),
             still: Vec::new(),
             totals: vec![0; padded(topics)],
-            sets: Vec::with_capacity(sets.len()),
-            words,
+            sets: Vec::new(),
+            words: Arc::new(words),
         };
-        for (shard, (documents, requires)) in sets.iter().enumerate() {
-            let mut set =
-                TokenSet::new(shard as u16, corpus, documents, &state.words, sizes, *requires)?;
-            set.initialise(corpus, &state.words, first);
-            state.sets.push(set);
-        }
-        if sets.iter().any(|(_, requires)| requires.word_rows) {
+        let ranges = state.words.num_ranges();
+        if needs.word_rows {
             state.word_rows = state.empty_word_rows()?;
         }
-        if sets.iter().any(|(_, requires)| requires.word_tables) {
+        if needs.word_tables {
             let table = |range| WordTables::new(topics, state.word_room(range));
             state.tables = (0..ranges).map(table).collect();
         }
         if let Some(pseudo) = pseudo
-            && sets.iter().any(|(_, requires)| requires.proposals)
+            && needs.still
         {
             let still = |range| Still::new(pseudo, state.words.words(range));
             state.still = (0..ranges).map(still).collect();
         }
-        state.rebuild(corpus);
         Ok(state)
     }
 
@@ -204,7 +248,7 @@ impl<T: TopicIndex> State<T> {
     pub fn empty() -> Self {
         Self {
             topics: 0,
-            words: WordRanges::new(&[], 1),
+            words: Arc::new(WordRanges::new(&[], 1)),
             word_rows: Vec::new(),
             tables: Vec::new(),
             pseudo: None,

@@ -92,7 +92,7 @@ fn run<T: TopicIndex, S: Sampler<T>>(
     let starter = FirstTopics::new(50, Start::Random, 1.0, 1);
     let sizes = Sizes { topics, ranges: 8, mh_steps: 2 };
     let mut state =
-        State::<T>::new(corpus, sizes, &sets, First::Drawn(&starter), &None).expect("small");
+        State::<T>::new(corpus, sizes, &sets, First::Drawn(&starter, 0), &None).expect("small");
     let mut alpha = vec![0.0; padded(topics)];
     alpha[..topics].fill(0.1);
     let scratches = Scratches::default();
@@ -111,6 +111,7 @@ fn run<T: TopicIndex, S: Sampler<T>>(
             round: 0,
             last_round: true,
             exclude: false,
+            counted: false,
             mh_steps: 2,
             isa: Isa::detect(),
             set: 0,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use self::setup::custom_options;
+pub(in crate::train) use self::setup::{check_width, custom_options, pool};
 use crate::container::FileError;
 use crate::corpus::Corpus;
 use crate::eval::{CompletionError, CompletionOptions, Diagnostics, DocumentCompletion, LogJoint};
@@ -18,12 +18,14 @@ use crate::train::any_engine::AnyEngine;
 use crate::train::assignments::Assignments;
 use crate::train::checkpoint::{CheckpointWriter, Checkpoints};
 use crate::train::held_out::HeldOut;
-use crate::train::options::{LevelOff, OptionsError, Resolved, TrainOptions};
+use crate::train::options::{OptionsError, Resolved, TrainOptions};
 use crate::train::pass::PassReport;
+use crate::train::progress::Progress;
 use crate::train::registry::{CustomSampler, SamplerSetup};
 use crate::train::report::{EpochReport, Flow, Observer};
+use crate::train::run_record::{CorpusId, RunRecord};
 use crate::train::seed_counts::{Pseudo, PseudoCounts};
-use crate::train::snapshot::{CorpusId, ResumeError, Snapshot, hash_of_words};
+use crate::train::snapshot::{ResumeError, Snapshot};
 use crate::train::state::CountsError;
 
 /// Initial state of a run: pseudo-counts and first topics.
@@ -58,22 +60,13 @@ pub struct Init<'a> {
 #[derive(Debug)]
 pub struct Trainer<C> {
     corpus: C,
-    options: TrainOptions,
-    resolved: Resolved,
-    /// Options of the warm-up, while it lasts.
-    warming_up: Option<Resolved>,
+    progress: Progress,
     /// The sampler of [`SamplerKind::Custom`](crate::train::SamplerKind::Custom).
     custom: Custom,
     engine: AnyEngine,
     pool: Option<rayon::ThreadPool>,
-    epoch: u32,
-    seconds: f64,
-    evaluations: Vec<f64>,
     checkpoints: Option<CheckpointWriter>,
     pseudo: Pseudo,
-    held_out: Option<HeldOut>,
-    /// Perplexities of the held-out documents since the warm-up.
-    perplexities: Vec<f64>,
 }
 
 /// The caller's sampler, if there is one.
@@ -134,7 +127,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
     /// [`FileError`], if the directory cannot be created or read, or already holds snapshots and
     /// [`take_over`](Checkpoints::take_over) is not set.
     pub fn checkpoint(&mut self, checkpoints: Checkpoints) -> Result<(), FileError> {
-        self.checkpoints = Some(CheckpointWriter::start(checkpoints, self.epoch)?);
+        self.checkpoints = Some(CheckpointWriter::start(checkpoints, self.epochs())?);
         Ok(())
     }
 
@@ -149,7 +142,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         if held_out.completion.samples == 0 {
             return Err(CompletionError::NoSamples);
         }
-        self.held_out = Some(held_out);
+        self.progress.held_out = Some(held_out);
         Ok(())
     }
 
@@ -169,7 +162,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
 
     /// Perplexity of the held-out documents, if there are any.
     fn held_out_perplexity(&self) -> Option<f64> {
-        let held_out = self.held_out.as_ref()?;
+        let held_out = self.progress.held_out.as_ref()?;
         let found = self.perplexity_of(&held_out.corpus, &held_out.completion);
         Some(found.expect("the held-out documents were checked").perplexity())
     }
@@ -182,7 +175,8 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
                 observer.checkpoint(outcome.as_deref());
             }
         };
-        let due = checkpoints.is_due(self.epoch) || is_last && checkpoints.is_behind(self.epoch);
+        let epoch = self.epochs();
+        let due = checkpoints.is_due(epoch) || is_last && checkpoints.is_behind(epoch);
         report(checkpoints.outcome(due || is_last));
         if due {
             checkpoints.write(self.snapshot());
@@ -238,21 +232,11 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
 
     /// A snapshot of the run: a copy of [`Snapshot::memory`] bytes.
     pub fn snapshot(&self) -> Snapshot {
-        let (corpus, resolved) = (&*self.corpus, self.resolved.clone());
-        let (alpha_now, beta_now) = self.priors();
+        let corpus = &*self.corpus;
+        let of_engine = (self.engine.rounds(), self.priors());
+        let documents = (CorpusId::of(corpus), corpus.vocabulary());
         Snapshot {
-            resolved,
-            limits: TrainOptions::default().limits_of(&self.options),
-            epoch: self.epoch,
-            seconds: self.seconds,
-            evaluations: self.evaluations.clone(),
-            perplexities: self.perplexities.clone(),
-            rounds: self.engine.rounds(),
-            alpha_now,
-            beta_now,
-            corpus: CorpusId::of(corpus),
-            vocabulary: hash_of_words(corpus),
-            pseudo: self.pseudo.clone(),
+            run: RunRecord::new(&self.progress, of_engine, documents, &self.pseudo),
             carried: self.engine.carried(corpus),
         }
     }
@@ -260,50 +244,20 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
     /// Samples every token once; no likelihood is computed.
     pub fn epoch(&mut self) -> EpochReport {
         let start = Instant::now();
-        if self.warming_up.is_some() && self.epoch >= self.resolved.warm_up {
+        if self.progress.ends_warm_up() {
             self.end_warm_up();
         }
-        let (epoch, resolved) =
-            (self.epoch + 1, self.warming_up.as_ref().unwrap_or(&self.resolved));
+        let (epoch, resolved) = (self.progress.epoch + 1, self.progress.current());
         let (corpus, engine) = (&*self.corpus, &mut self.engine);
         let pass = install(&self.pool, || engine.epoch(corpus, resolved, epoch));
         let seconds = start.elapsed().as_secs_f64();
-        self.epoch = epoch;
-        self.seconds += seconds;
+        self.progress.note_epoch(seconds);
         self.report(&pass, self.corpus.num_tokens(), seconds)
     }
 
-    /// Report of an epoch over so many tokens that took `seconds`; nothing is evaluated.
     fn report(&self, pass: &PassReport, tokens: u64, seconds: f64) -> EpochReport {
-        let resolved = self.warming_up.as_ref().unwrap_or(&self.resolved);
-        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
-        EpochReport {
-            epoch: self.epoch,
-            sampler: resolved.sampler,
-            seconds: self.seconds,
-            tokens_per_second: tokens as f64 / seconds.max(1e-9),
-            tokens,
-            sampled: resolved.exclude_converged_from.map(|_| share(pass.tokens, tokens)),
-            changed: share(pass.changed, pass.tokens),
-            acceptance: (pass.proposed > 0).then(|| share(pass.accepted, pass.proposed)),
-            acceptance_with_repeats: (pass.proposed + pass.repeated > 0)
-                .then(|| share(pass.accepted + pass.repeated, pass.proposed + pass.repeated)),
-            mh_steps: self.engine.mh_steps(resolved),
-            log_joint: None,
-            log_joint_doc: None,
-            log_joint_word: None,
-            perplexity: None,
-        }
-    }
-
-    /// Ends a warm-up of the default length after half of the seconds of the run, as it has at most
-    /// half of the epochs: both are meant for the sampler.
-    fn shorten_warm_up(&mut self) {
-        let is_default = self.options.warm_up.is_none();
-        let half = self.options.seconds.filter(|_| is_default).map(|seconds| seconds / 2.0);
-        if self.warming_up.is_some() && half.is_some_and(|half| self.seconds >= half) {
-            self.resolved.warm_up = self.resolved.warm_up.min(self.epoch);
-        }
+        let mh_steps = self.engine.mh_steps(self.progress.current());
+        self.progress.report(pass, tokens, seconds, mh_steps)
     }
 
     /// Ends the warm-up: the sampler continues from its topics.
@@ -312,46 +266,18 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         let (alpha, beta) = self.priors();
         // The warm-up's state is dropped before the sampler's is built, to save memory.
         self.engine = AnyEngine::empty();
-        let setup = SamplerSetup { options: &self.resolved, custom: self.custom.as_deref() };
+        let resolved = &self.progress.resolved;
+        let setup = SamplerSetup { options: resolved, custom: self.custom.as_deref() };
         self.engine = AnyEngine::new(&self.corpus, setup, Some(&assignments), &self.pseudo)
             .expect("its rows were checked");
         self.engine.set_priors(&alpha, beta);
-        self.warming_up = None;
-        self.evaluations.clear();
-        self.perplexities.clear();
+        self.progress.end_warm_up();
     }
 
     /// Whether the run has reached the limits of its options: epochs, seconds, or a rule for
     /// evaluations. A run that was resumed may have.
     pub fn is_finished(&self) -> bool {
-        self.is_spent() || self.is_level()
-    }
-
-    /// Whether the run has had all of its epochs or seconds.
-    fn is_spent(&self) -> bool {
-        self.options.epochs.is_some_and(|n| self.epoch >= n)
-            || self.options.seconds.is_some_and(|s| self.seconds >= s)
-    }
-
-    /// Whether its evaluations end the run.
-    fn is_level(&self) -> bool {
-        let is_over = |held_out: &HeldOut| held_out.is_over(&self.perplexities);
-        self.warming_up.is_none()
-            && (self.level_off().is_some_and(|rule| rule.is_reached(&self.evaluations))
-                || self.held_out.as_ref().is_some_and(is_over))
-    }
-
-    /// Whether held-out documents may end the run.
-    fn is_judged(&self) -> bool {
-        self.held_out.as_ref().is_some_and(HeldOut::ends)
-    }
-
-    /// The rule for the likelihoods: that of the options, or the default if nothing else ends the
-    /// run.
-    fn level_off(&self) -> Option<LevelOff> {
-        let TrainOptions { epochs, seconds, level_off, .. } = &self.options;
-        let is_bounded = self.is_judged() || epochs.is_some() || seconds.is_some();
-        level_off.or_else(|| (!is_bounded).then(LevelOff::default))
+        self.progress.is_finished()
     }
 
     /// Runs epochs until the options, the observer or `cancelled` end the run: at least one, unless
@@ -364,23 +290,15 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         if self.is_finished() {
             return self.report(&PassReport::default(), 0, 0.0);
         }
-        // Both rules need evaluations.
-        let every = match self.options.evaluate_every {
-            0 if self.is_judged() || self.level_off().is_some() => 10,
-            every => every,
-        };
         loop {
-            self.shorten_warm_up();
+            self.progress.shorten_warm_up();
             let mut report = self.epoch();
-            let spent = self.is_spent() || cancelled();
+            let spent = self.progress.is_spent() || cancelled();
             let mut level = false;
-            if every > 0 && (spent || self.epoch.is_multiple_of(every)) {
-                let joint = self.log_joint();
-                report.set_log_joint(joint);
-                self.evaluations.push(joint.per_token(self.corpus.num_tokens()));
-                report.perplexity = self.held_out_perplexity();
-                self.perplexities.extend(report.perplexity);
-                level = self.is_level();
+            if self.progress.is_evaluated(spent) {
+                let (joint, perplexity) = (self.log_joint(), self.held_out_perplexity());
+                let tokens = self.corpus.num_tokens();
+                level = self.progress.note_evaluation(&mut report, joint, perplexity, tokens);
             }
             let is_last = observer.epoch(&report) == Flow::Stop || spent || level;
             self.keep(&mut observer, is_last);
@@ -397,7 +315,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
 
     /// Epochs sampled so far.
     pub fn epochs(&self) -> u32 {
-        self.epoch
+        self.progress.epoch
     }
 
     /// Pseudo-counts that the run started with.
@@ -408,7 +326,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
     /// The resolved options. A run with a limit of [seconds](TrainOptions::seconds) may shorten a
     /// default warm-up; the options then have the length that it had.
     pub fn resolved(&self) -> &Resolved {
-        &self.resolved
+        &self.progress.resolved
     }
 
     /// Bytes of the state, without the corpus.
@@ -447,19 +365,12 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
     }
 
     fn provenance(&self) -> Provenance {
-        // A run may end within its warm-up: all of its epochs are then WarpLDA's.
-        let warm_up = self.resolved.warm_up.min(self.epoch);
-        let resolved = Resolved { warm_up, ..self.resolved.clone() };
         Provenance {
-            options: resolved.to_named(),
-            initial_alpha: Some(self.resolved.alpha.clone()),
-            epochs: Some(self.epoch),
-            log_joint: self.evaluations.last().copied(),
             documents: Some(self.corpus.num_documents() as u64),
             tokens: Some(self.corpus.num_tokens()),
             corpus: Some(self.corpus.fingerprint()),
             pseudo_counts: self.pseudo_counts().map(PseudoCounts::fingerprint),
-            notes: Vec::new(),
+            ..self.progress.provenance()
         }
     }
 
@@ -478,7 +389,10 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
 }
 
 /// Runs `f` in the run's own pool, or in the caller's.
-fn install<R: Send>(pool: &Option<rayon::ThreadPool>, f: impl FnOnce() -> R + Send) -> R {
+pub(in crate::train) fn install<R: Send>(
+    pool: &Option<rayon::ThreadPool>,
+    f: impl FnOnce() -> R + Send,
+) -> R {
     match pool {
         Some(pool) => pool.install(f),
         None => f(),

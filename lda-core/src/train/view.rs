@@ -11,7 +11,6 @@ use crate::train::state::State;
 /// View of the counts of a run.
 pub(crate) struct CountsView<'a, T> {
     state: &'a State<T>,
-    corpus: &'a Corpus,
     /// C_w of the run, or counted for this view if the run keeps none.
     word_rows: WordRows<'a, T>,
     /// Document id → (set, range, local position).
@@ -46,6 +45,11 @@ impl<'a, T: TopicIndex> CountsView<'a, T> {
             }
             offsets.push(of_set);
         }
+        Self { places, offsets, ..Self::of_words(state) }
+    }
+
+    /// View without documents.
+    pub fn of_words(state: &'a State<T>) -> Self {
         let word_rows = if state.word_rows.is_empty() {
             let mut rows = state.empty_word_rows().expect("the corpus's words fit in memory");
             state.recount_words(|range, local, counts| {
@@ -55,7 +59,7 @@ impl<'a, T: TopicIndex> CountsView<'a, T> {
         } else {
             WordRows::Kept(&state.word_rows)
         };
-        Self { state, corpus, word_rows, places, offsets }
+        Self { state, word_rows, places: Vec::new(), offsets: Vec::new() }
     }
 
     fn words(&self) -> &WordRanges {
@@ -97,7 +101,7 @@ impl<T: TopicIndex> DocumentCounts for CountsView<'_, T> {
     }
 
     fn num_documents(&self) -> usize {
-        self.corpus.num_documents()
+        self.places.len()
     }
 
     fn visit_documents(&self, documents: Range<usize>, visit: &mut VisitRow<'_>) {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use lda_core::container::FileError;
 use lda_core::corpus::{BuildError, ReadError};
 use lda_core::eval::{CoherenceError, CompletionError, TopWordsError};
+use lda_core::train::blocks::BlockRunError;
 use lda_core::train::{OptionsError, ResumeError};
 use thiserror::Error;
 
@@ -70,6 +71,9 @@ pub enum TrainError {
     /// The model of `--from` cannot be read.
     #[error("--from: {0}")]
     Model(FileError),
+    /// A block cannot be read or written, or the run over blocks cannot go on.
+    #[error(transparent)]
+    Blocks(BlockRunError),
     /// The last checkpoint could not be written.
     #[error("the last checkpoint is missing: {0}; the other output files are written")]
     Checkpoint(String),
@@ -94,6 +98,17 @@ pub enum TrainError {
     /// The held-out documents could not be evaluated.
     #[error("held-out documents: {0}")]
     Completion(#[from] CompletionError),
+}
+
+impl From<BlockRunError> for TrainError {
+    fn from(error: BlockRunError) -> Self {
+        match error {
+            BlockRunError::Options(error) => error.into(),
+            BlockRunError::File(error) => error.into(),
+            BlockRunError::Resume(error) => error.into(),
+            error => Self::Blocks(error),
+        }
+    }
 }
 
 impl TrainError {

@@ -16,6 +16,7 @@ mod init;
 mod input;
 mod interrupt;
 mod log;
+mod over_blocks;
 pub mod plot;
 mod progress;
 mod provenance;

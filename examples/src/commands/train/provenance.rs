@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use lda_core::Corpus;
+use lda_core::corpus::blocks::{BlockDirectory, Blocks};
 use lda_core::prior::Alpha;
 use lda_core::train::Resolved;
 use lda_examples::json::ascii_line;
@@ -107,6 +108,23 @@ impl Input {
         };
         input.measure(corpus);
         input
+    }
+
+    /// Describes the blocks of a directory.
+    pub fn of_blocks(path: String, blocks: &BlockDirectory) -> Self {
+        let (statistics, reading) = (blocks.statistics(), serde_json::json!({ "blocks": blocks.parts().len() }));
+        Self {
+            path,
+            vocabulary: None,
+            reading,
+            held_out: None,
+            init: None,
+            pseudo_counts: None,
+            documents: statistics.num_documents() as usize,
+            words: statistics.num_words(),
+            tokens: statistics.num_tokens(),
+            fingerprint: format!("{:016x}", blocks.fingerprint()),
+        }
     }
 
     /// Sets sizes and fingerprint to those of `corpus`.

@@ -48,6 +48,14 @@ pub struct Outcome<'a> {
     pub curve: Vec<(f64, f64)>,
 }
 
+/// Results of a run that follow from its model.
+pub struct OfModel<'a> {
+    /// Trained model.
+    pub model: &'a TopicModel,
+    /// (seconds, log joint likelihood per token) of each evaluation.
+    pub curve: Vec<(f64, f64)>,
+}
+
 impl Results {
     /// Opens all requested files.
     ///
@@ -95,26 +103,53 @@ impl Results {
                 file.fill(provenance, |out| matrix.write(layout, &provenance.to_json(), out)),
             );
         }
-        if let Some((layout, file)) = self.topic_words {
-            let matrix = Matrix::of_topics(model);
-            results.push(
-                file.fill(provenance, |out| matrix.write(layout, &provenance.to_json(), out)),
-            );
-        }
-        if let Some(output) = self.model {
-            let model = model.clone().with_provenance(provenance.of_model(model.provenance()));
-            results.push(output.fill(|out| model.write_to(out)));
-        }
         if let (Some(output), Some(found)) = (self.diagnostics, outcome.diagnostics) {
             results.push(output.fill(|out| found.write_csv(&provenance.to_json(), out)));
         }
-        if let Some((picture, output)) = self.plot {
-            let chart = chart(&outcome.curve, provenance);
-            let metadata = provenance.to_json();
-            results.push(output.fill(|out| picture.write(&chart, &metadata, out)));
-        }
+        let of_model = OfModel { model, curve: outcome.curve.clone() };
+        results.extend(write_of_model((self.topic_words, self.model, self.plot), &of_model, provenance));
         results.into_iter().collect()
     }
+
+    /// Writes the files that need the model alone. If one fails, the others are still written.
+    ///
+    /// # Errors
+    /// The first [`OutputError`].
+    pub fn write_of_model(
+        self,
+        outcome: &OfModel<'_>,
+        provenance: &Provenance,
+    ) -> Result<(), OutputError> {
+        let files = (self.topic_words, self.model, self.plot);
+        write_of_model(files, outcome, provenance).into_iter().collect()
+    }
+}
+
+/// Files that need the model alone: words of topics, the model, and the plot.
+type FilesOfModel = (Option<(Layout, WithSidecar)>, Option<Output>, Option<(Picture, Output)>);
+
+fn write_of_model(
+    (topic_words, model_file, plot): FilesOfModel,
+    outcome: &OfModel<'_>,
+    provenance: &Provenance,
+) -> Vec<Result<(), OutputError>> {
+    let (model, mut results) = (outcome.model, Vec::new());
+    if let Some((layout, file)) = topic_words {
+        let matrix = Matrix::of_topics(model);
+        results.push(
+            file.fill(provenance, |out| matrix.write(layout, &provenance.to_json(), out)),
+        );
+    }
+    if let Some(output) = model_file {
+        let model = model.clone().with_provenance(provenance.of_model(model.provenance()));
+        results.push(output.fill(|out| model.write_to(out)));
+    }
+    if let Some((picture, output)) = plot {
+        let chart = chart(&outcome.curve, provenance);
+        let metadata = provenance.to_json();
+        results.push(output.fill(|out| picture.write(&chart, &metadata, out)));
+    }
+    results
 }
 
 impl WithSidecar {

@@ -6,6 +6,7 @@ use std::path::Path;
 use lda_core::Corpus;
 use lda_core::container::FileError;
 use lda_core::corpus::BuildError;
+use lda_core::corpus::blocks::BlockDirectory;
 use lda_core::eval::{CompletionOptions, Phi, held_out_perplexity, top_words};
 use lda_core::model::TopicModel;
 use lda_core::train::{
@@ -19,7 +20,7 @@ use crate::commands::train::log::Log;
 use crate::commands::train::progress::{Goal, Progress};
 use crate::commands::train::provenance::{Init, Input, Provenance};
 use crate::commands::train::results::{Outcome, Results};
-use crate::commands::train::{init, input, interrupt};
+use crate::commands::train::{init, input, interrupt, over_blocks};
 use lda_examples::held_out;
 use lda_examples::matrix::Layout;
 use lda_examples::program::{self, StartError};
@@ -34,8 +35,11 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
     interrupt::listen().map_err(StartError::Signals)?;
     // The global pool, which everything runs on.
     args.machine.threads.map_or(Ok(()), program::start_threads)?;
-    let mut results = Results::create(&args.results)?;
     let mut progress = Progress::new(args.results.quiet);
+    if let Some(path) = args.path.as_ref().filter(|path| BlockDirectory::is_at(path)) {
+        return over_blocks::run(args, path, progress);
+    }
+    let mut results = Results::create(&args.results)?;
     let snapshot = resumed(args, &progress)?;
     let model = init::model(&args.init)?;
     let options = match (&snapshot, &model) {
@@ -88,7 +92,7 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
     let provenance = Provenance::new(trainer.resolved(), options.get_evaluate_every(), input);
     progress.note(&provenance.caption());
     let log = results.log.take().map(|output| Log::new(output, provenance.clone()));
-    let mut watch = Watch { progress, log, curve: Vec::new(), unwritten: None };
+    let mut watch = Watch::new(progress, log);
     if trainer.is_finished() {
         let epochs = trainer.epochs();
         watch.progress.note(&format!(
@@ -125,13 +129,20 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
 }
 
 /// Observer of the run.
-struct Watch {
-    progress: Progress,
-    log: Option<Log>,
+pub(super) struct Watch {
+    pub progress: Progress,
+    pub log: Option<Log>,
     /// (seconds, log joint likelihood per token) of each evaluation.
-    curve: Vec<(f64, f64)>,
+    pub curve: Vec<(f64, f64)>,
     /// Error of the last checkpoint, if it could not be written.
     unwritten: Option<String>,
+}
+
+impl Watch {
+    /// An observer that has seen nothing.
+    pub fn new(progress: Progress, log: Option<Log>) -> Self {
+        Self { progress, log, curve: Vec::new(), unwritten: None }
+    }
 }
 
 impl Observer for &mut Watch {
@@ -198,7 +209,7 @@ fn check_sizes(args: &Args, topics: u32, corpus: &Corpus) -> Result<(), TrainErr
 }
 
 /// Prints the options, the table of topics, and the held-out perplexity.
-fn show(
+pub(super) fn show(
     args: &Args,
     model: &TopicModel,
     seed: u64,

@@ -51,7 +51,7 @@ impl Read for Table<'_, '_> {
 pub(super) fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
     let path = input.path().to_owned();
     let separator = separator(input.rest());
-    let mut collector = TextCollector::new(input.extent().clone(), options)?;
+    let mut collector = TextCollector::new(input.destination(), options)?;
     let mut reader = ReaderBuilder::new()
         .delimiter(separator)
         .quoting(separator != b'\t')

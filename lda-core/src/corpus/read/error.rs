@@ -373,6 +373,15 @@ pub enum ReadError {
         /// Remedy.
         remedy: &'static str,
     },
+    /// Documents that go into blocks are not in order.
+    #[error(
+        "{at}: this document comes after one with a larger number, and documents go into blocks in their order: \
+         sort the lines by document"
+    )]
+    OutOfOrder {
+        /// Line reached.
+        at: Place,
+    },
     /// An allocation failed.
     #[error("{at}: out of memory; free some, or split the file")]
     OutOfMemory {
@@ -450,6 +459,8 @@ impl ReadError {
             Excess::EmptyDocuments { limit } => Self::EmptyDocuments { at, limit },
             Excess::Count { word } => Self::CountOverflow { at, word },
             Excess::Memory => Self::OutOfMemory { at },
+            Excess::OutOfOrder => Self::OutOfOrder { at },
+            Excess::Block => Self::Build { at, source: BuildError::Block },
         }
     }
 }

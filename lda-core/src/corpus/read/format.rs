@@ -20,6 +20,7 @@ use super::{
     Input, Parsed, ReadOptions, ReadReport, ldac, matrix_market, structured, svmlight, uci,
 };
 use crate::corpus::Corpus;
+use crate::corpus::blocks::BlockSink;
 
 /// A file format.
 ///
@@ -119,7 +120,8 @@ pub(super) struct CorpusFormat {
 }
 
 /// Reader of a directory.
-pub(super) type ReadDirectory = fn(&Path, &ReadOptions) -> Result<(Corpus, ReadReport), ReadError>;
+pub(super) type ReadDirectory =
+    fn(&Path, &ReadOptions, Option<&BlockSink>) -> Result<(Corpus, ReadReport), ReadError>;
 
 /// Options of [`ReadOptions`] that only some formats support.
 #[derive(Clone, Copy, Default)]
@@ -195,7 +197,7 @@ static TEXT: CorpusFormat = CorpusFormat {
     sniff: |sample| sample.is_text(),
     options: SupportedOptions::OF_TEXT,
     parse: |input, _| Err(not_built(input.path(), "plain text", "text")),
-    read_directory: Some(|path, _| Err(not_built(path, "plain text", "text"))),
+    read_directory: Some(|path, _, _| Err(not_built(path, "plain text", "text"))),
 };
 
 #[cfg(not(all(feature = "text", feature = "tables")))]
@@ -237,7 +239,7 @@ impl Format {
     ) -> Result<(Corpus, ReadReport), ReadError> {
         let path = path.as_ref();
         match self.description().read_directory {
-            Some(read_directory) if path.is_dir() => read_directory(path, options),
+            Some(read_directory) if path.is_dir() => read_directory(path, options, None),
             _ => super::parse(
                 &mut Scanner::new(Input::file(path)?.encoded(options)?)?,
                 self,

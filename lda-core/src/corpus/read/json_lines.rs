@@ -12,7 +12,7 @@ use super::text::TextCollector;
 /// Parses JSON lines.
 pub(super) fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
     let path = input.path().to_owned();
-    let mut collector = TextCollector::new(input.extent().clone(), options)?;
+    let mut collector = TextCollector::new(input.destination(), options)?;
     // Columns that no line has had so far.
     let mut unseen: Vec<&String> = options.columns.text.iter().collect();
     let mut first: Option<(Place, Vec<String>)> = None;

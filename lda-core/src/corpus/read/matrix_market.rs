@@ -52,7 +52,7 @@ fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadE
         return Err(ReadError::TooLarge { at: input.place(), what: "rows or columns" });
     }
 
-    let mut assembly = Assembly::new(input.extent().clone(), options.max_empty_documents);
+    let mut assembly = Assembly::new(input.destination(), options.max_empty_documents);
     let least_line = if values == Values::Absent { 4 } else { 6 };
     let room = assembly.announce(num_documents, entries, input.plausible(least_line));
     input.placed(room)?;

@@ -24,6 +24,7 @@ mod encoding;
 mod entries;
 mod error;
 mod format;
+mod into_blocks;
 #[cfg(feature = "tables")]
 mod json_lines;
 #[cfg(feature = "text")]
@@ -56,6 +57,7 @@ use std::path::{Path, PathBuf};
 pub use dropped::DroppedWords;
 pub use error::{CountProblem, Place, ReadError};
 pub use format::Format;
+pub use into_blocks::CutError;
 pub use options::{
     Columns, Compression, PhraseOptions, PhraseScore, ReadOptions, ReadReport, SkippedFile,
     TextOptions,
@@ -67,6 +69,7 @@ pub use tokenizer_options::{StopWords, TokenizerOptions, WordRule};
 pub use words::read_vocabulary;
 
 use super::assembly::Repairs;
+use super::blocks::BlockSink;
 use super::{Corpus, Document};
 use charset::Charset;
 use detect::Sample;
@@ -80,6 +83,8 @@ pub(in crate::corpus) struct Input<'a> {
     size: Option<u64>,
     path: PathBuf,
     charset: Charset,
+    /// Receiver of blocks, if documents go into them.
+    blocks: Option<BlockSink>,
 }
 
 impl<'a> Input<'a> {
@@ -90,7 +95,7 @@ impl<'a> Input<'a> {
         // The length of a pipe or device is unknown.
         let size = metadata.is_file().then_some(metadata.len());
         let (path, charset) = (path.to_owned(), Charset::default());
-        Ok(Self { reader: Box::new(file), size, path, charset })
+        Ok(Self { reader: Box::new(file), size, path, charset, blocks: None })
     }
 
     /// Sets the encoding to that of the options.
@@ -104,7 +109,7 @@ impl<'a> Input<'a> {
 
     fn stream(reader: impl Read + 'a, name: &Path) -> Self {
         let (path, charset) = (name.to_owned(), Charset::default());
-        Self { reader: Box::new(reader), size: None, path, charset }
+        Self { reader: Box::new(reader), size: None, path, charset, blocks: None }
     }
 }
 
@@ -177,7 +182,7 @@ impl Corpus {
             let possible = |row: &&&CorpusFormat| options.format.is_none_or(|f| f == row.format);
             let mut rows = FORMATS.iter().filter(possible);
             if let Some(read_directory) = rows.find_map(|row| row.read_directory) {
-                return read_directory(path, options);
+                return read_directory(path, options, None);
             }
         }
         detect_and_parse(Input::file(path)?, options)
@@ -255,8 +260,10 @@ fn parse(
         bytes: input.bytes(),
         packed_bytes: input.extent().consumed(),
     };
-    let (corpus, report) = report(parsed, volume, format, input.path())?;
-    check_unused_words(&corpus, &report, options.max_unused_words, input.path())?;
+    let (corpus, report) = report(parsed, volume, format, input.path(), input.blocks())?;
+    if input.blocks().is_none() {
+        check_unused_words(&corpus, &report, options.max_unused_words, input.path())?;
+    }
     Ok((corpus, report))
 }
 
@@ -282,9 +289,11 @@ fn report(
     volume: Volume,
     format: Format,
     path: &Path,
+    blocks: Option<&BlockSink>,
 ) -> Result<(Corpus, ReadReport), ReadError> {
     let Parsed { corpus, repairs, dropped, skipped_files, texts } = parsed;
-    if corpus.num_tokens() == 0 {
+    // The documents of blocks are checked when all of them are there.
+    if corpus.num_tokens() == 0 && blocks.is_none() {
         return Err(ReadError::NoTokens {
             path: path.to_owned(),
             documents: corpus.num_documents() as u64,

@@ -14,6 +14,7 @@ use super::number::{decimal, digits};
 use super::source::Source;
 use super::{Compression, Input};
 use crate::corpus::assembly::{Excess, Extent};
+use crate::corpus::blocks::{BlockSink, Destination};
 
 /// Size of a block in bytes.
 const BLOCK: usize = 1 << 17;
@@ -31,6 +32,7 @@ pub(super) struct Scanner<'a> {
     path: PathBuf,
     compression: Compression,
     extent: Extent,
+    blocks: Option<BlockSink>,
     buffer: Vec<u8>,
     position: usize,
     end: usize,
@@ -52,7 +54,7 @@ impl<'a> Scanner<'a> {
     /// # Errors
     /// [`ReadError::Io`]; [`ReadError::NotBuilt`] if a decoder is not compiled in.
     pub(super) fn new(input: Input<'a>) -> Result<Self, ReadError> {
-        let Input { reader, size, path, charset } = input;
+        let Input { reader, size, path, charset, blocks } = input;
         // A full block for each of many small files would cost more than reading them.
         let block =
             size.map_or(BLOCK, |size| (4 * size.min(BLOCK as u64) as usize).clamp(1 << 12, BLOCK));
@@ -78,6 +80,7 @@ impl<'a> Scanner<'a> {
             path,
             compression,
             extent: source.extent,
+            blocks,
             buffer: vec![0; block + PADDING],
             position: 0,
             end: 0,
@@ -99,6 +102,16 @@ impl<'a> Scanner<'a> {
 
     pub(super) fn compression(&self) -> Compression {
         self.compression
+    }
+
+    /// Where the documents go.
+    pub(super) fn destination(&self) -> Destination {
+        Destination { extent: self.extent.clone(), blocks: self.blocks.clone() }
+    }
+
+    /// Receiver of blocks, if documents go into them.
+    pub(super) fn blocks(&self) -> Option<&BlockSink> {
+        self.blocks.as_ref()
     }
 
     pub(super) fn extent(&self) -> &Extent {

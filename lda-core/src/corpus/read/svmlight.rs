@@ -30,7 +30,7 @@ pub(super) static FORMAT: CorpusFormat = CorpusFormat {
 fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
     let indices = Indices::new(options.index_base, options.num_words);
     // A document takes at least one byte, so empty ones need no separate limit.
-    let mut assembly = Assembly::new(input.extent().clone(), u64::MAX);
+    let mut assembly = Assembly::new(input.destination(), u64::MAX);
     while input.content()? {
         if input.peek()? == b'#' {
             input.skip_line()?;

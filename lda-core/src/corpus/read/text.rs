@@ -16,7 +16,7 @@ use super::tokenizer::Tokenizer;
 use super::{
     Compression, DroppedWords, Format, Input, Parsed, ReadOptions, ReadReport, SkippedFile, Volume,
 };
-use crate::corpus::assembly::Extent;
+use crate::corpus::blocks::{BlockSink, Destination};
 use crate::corpus::{BuildError, Corpus, CorpusBuilder};
 
 /// Row in the table of formats.
@@ -32,7 +32,7 @@ pub(super) static FORMAT: CorpusFormat = CorpusFormat {
 };
 
 fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadError> {
-    let mut collector = TextCollector::new(input.extent().clone(), options)?;
+    let mut collector = TextCollector::new(input.destination(), options)?;
     let mut open = false;
     while let Some(ends_line) = collector.piece(input)? {
         open = !ends_line;
@@ -47,9 +47,14 @@ fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadE
     collector.finish(input.path(), options)
 }
 
-fn read_directory(path: &Path, options: &ReadOptions) -> Result<(Corpus, ReadReport), ReadError> {
+fn read_directory(
+    path: &Path,
+    options: &ReadOptions,
+    blocks: Option<&BlockSink>,
+) -> Result<(Corpus, ReadReport), ReadError> {
     options.check(Format::Text)?;
-    let mut collector = TextCollector::new(Extent::default(), options)?;
+    let destination = Destination { blocks: blocks.cloned(), ..Destination::default() };
+    let mut collector = TextCollector::new(destination, options)?;
     let mut files = 0;
     let mut volume = Volume { compression: Compression::None, bytes: 0, packed_bytes: 0 };
     walk(path, &options.text.extensions, |file| {
@@ -75,7 +80,7 @@ fn read_directory(path: &Path, options: &ReadOptions) -> Result<(Corpus, ReadRep
         return Err(ReadError::NoFiles { path, extensions });
     }
     let parsed = collector.finish(path, options)?;
-    super::report(parsed, volume, Format::Text, path)
+    super::report(parsed, volume, Format::Text, path, blocks)
 }
 
 /// Adds the words of a file; returns its bytes, after and before decompression.
@@ -158,12 +163,16 @@ pub(super) struct TextCollector {
     finder: Option<PhraseFinder>,
     skipped_files: Vec<SkippedFile>,
     texts: Option<KeptTexts>,
+    /// Whether documents go into blocks, whose words are dropped when all are there.
+    is_in_blocks: bool,
 }
 
 impl TextCollector {
-    pub(super) fn new(extent: Extent, options: &ReadOptions) -> Result<Self, ReadError> {
-        let builder = CorpusBuilder::with_extent(extent, u64::MAX);
+    pub(super) fn new(destination: Destination, options: &ReadOptions) -> Result<Self, ReadError> {
+        let is_in_blocks = destination.blocks.is_some();
+        let builder = CorpusBuilder::into_destination(destination, u64::MAX);
         Ok(Self {
+            is_in_blocks,
             builder: if options.keep_order { builder.keep_order() } else { builder },
             tokenizer: Tokenizer::new(&options.text.tokenizer)?,
             finder: options.text.phrases.map(PhraseFinder::new),
@@ -276,8 +285,10 @@ impl TextCollector {
         self.join_phrases().map_err(fail)?;
         let (mut corpus, repairs) = self.builder.build_any().map_err(fail)?;
         let tokens = corpus.num_tokens();
-        drop_by_frequency(&mut corpus, &options.text);
-        if !self.skipped_files.is_empty() {
+        if !self.is_in_blocks {
+            drop_by_frequency(&mut corpus, &options.text);
+        }
+        if !self.skipped_files.is_empty() && !self.is_in_blocks {
             // Some of their words may be in the vocabulary.
             corpus.compact();
         }

@@ -41,7 +41,7 @@ fn parse(input: &mut Scanner<'_>, options: &ReadOptions) -> Result<Parsed, ReadE
     let documents = Ids::new("document id", num_documents, "the header's first line");
     let words = Ids::new("word id", num_words, "the header's second line");
 
-    let mut assembly = Assembly::new(input.extent().clone(), options.max_empty_documents);
+    let mut assembly = Assembly::new(input.destination(), options.max_empty_documents);
     let room = assembly.announce(num_documents, num_pairs, input.plausible(LEAST_LINE));
     input.placed(room)?;
     let lines = Entries { first: documents, second: words, values: Values::Given };

@@ -2,6 +2,7 @@
 
 use super::SamplerKind;
 use crate::corpus::Corpus;
+use crate::train::document_sizes::DocumentSizes;
 
 /// A sampler and the length of its warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,9 +47,13 @@ impl Choice {
     /// | 10,000 | alone | 1.5 / 4.2 / 5.8 | 9.5 / 28 / 39 | 6.9 / 16 / 23 | 9.3 / 31 / 49 |
     /// | | after | 1.2 / 3.3 / 4.7 | 6.5 / 19 / 28 | 4.9 / 12 / 19 | 9.4 / 29 / 46 |
     pub fn auto(topics: u32, corpus: &Corpus) -> Self {
-        let documents = (0..corpus.num_documents()).filter(|&d| corpus.doc_length(d) > 0).count();
-        let tokens = corpus.num_tokens();
-        let (short, large) = (tokens / (documents.max(1) as u64) < 100, tokens >= 5_000_000);
+        Self::of(topics, corpus)
+    }
+
+    /// [`auto`](Self::auto), for documents in memory or in blocks.
+    pub(crate) fn of(topics: u32, documents: &dyn DocumentSizes) -> Self {
+        let (tokens, documents) = (documents.num_tokens(), documents.num_with_tokens());
+        let (short, large) = (tokens / documents.max(1) < 100, tokens >= 5_000_000);
         let sampler = match topics {
             0..=3162 if !short => SamplerKind::FPlusDoc,
             _ => SamplerKind::FPlus,

@@ -146,6 +146,11 @@ impl TrainOptions {
         self.seconds
     }
 
+    /// The sampler, with its own options.
+    pub fn get_sampler(&self) -> SamplerOptions {
+        self.sampler
+    }
+
     /// Epochs between evaluations.
     pub fn get_evaluate_every(&self) -> u32 {
         self.evaluate_every

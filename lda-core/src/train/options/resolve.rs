@@ -13,6 +13,7 @@ use crate::sampler::Proposals;
 use crate::simd::Isa;
 use crate::train::PseudoCounts;
 use crate::train::Start;
+use crate::train::document_sizes::DocumentSizes;
 use crate::train::seed_counts::Pseudo;
 
 /// Options with all defaults filled in. Runs with the same resolved options on the same corpus give
@@ -73,15 +74,15 @@ impl Resolved {
     /// Checks that pseudo-counts fit the corpus and K.
     pub(crate) fn check_pseudo(
         &self,
-        corpus: &Corpus,
+        documents: &dyn DocumentSizes,
         pseudo: &PseudoCounts,
     ) -> Result<(), OptionsError> {
         let (words, topics) = (pseudo.num_words(), pseudo.num_topics());
-        if (words, topics) != (corpus.num_words(), self.topics as usize) {
-            let (corpus, asked) = (corpus.num_words(), self.topics);
+        if (words, topics) != (documents.num_words(), self.topics as usize) {
+            let (corpus, asked) = (documents.num_words(), self.topics);
             return Err(OptionsError::PseudoCounts { words, topics, corpus, asked });
         }
-        let (tokens, limit) = (corpus.num_tokens() + pseudo.sum(), u64::from(u32::MAX));
+        let (tokens, limit) = (documents.largest_count() + pseudo.sum(), u64::from(u32::MAX));
         if tokens > limit {
             return Err(OptionsError::TooManyTokens { tokens, limit });
         }
@@ -102,7 +103,15 @@ impl TrainOptions {
     /// # Errors
     /// [`OptionsError`] names the option, its value and what to do.
     pub fn resolve(&self, corpus: &Corpus) -> Result<Resolved, OptionsError> {
-        let alpha = self.check_model(corpus)?;
+        self.resolve_for(corpus)
+    }
+
+    /// [`resolve`](Self::resolve), for documents in memory or in blocks.
+    pub(crate) fn resolve_for(
+        &self,
+        documents: &dyn DocumentSizes,
+    ) -> Result<Resolved, OptionsError> {
+        let alpha = self.check_model(documents)?;
         self.check_numbers()?;
         check_prior_updates(&alpha, self.alpha_by_size, self.learn)?;
         let isa = match self.isa {
@@ -110,8 +119,8 @@ impl TrainOptions {
             Some(isa) => isa,
             None => Isa::detect(),
         };
-        let (sampler, warm_up) = self.choose_sampler(corpus);
-        let default_short = || worth_dividing(corpus, Self::default_short_length(self.topics));
+        let (sampler, warm_up) = self.choose_sampler(documents);
+        let default_short = || worth_dividing(documents, Self::default_short_length(self.topics));
         let (proposals, mh_steps_cap, short_length) = match sampler {
             SamplerOptions::Light { proposals, .. } => (proposals, None, None),
             SamplerOptions::Hybrid { step_cap, short_length, .. } => {
@@ -126,7 +135,7 @@ impl TrainOptions {
             sampler: sampler.kind().expect("a sampler was chosen"),
             warm_up,
             seed: self.seed,
-            ranges: self.ranges.unwrap_or_else(|| ranges_for(corpus.num_tokens())),
+            ranges: self.ranges.unwrap_or_else(|| ranges_for(documents.most_at_once())),
             narrow: u64::from(self.topics) <= <u16 as TopicIndex>::MAX_TOPICS,
             mh_steps: sampler.steps().unwrap_or(0),
             proposals,
@@ -148,13 +157,13 @@ impl TrainOptions {
     /// As `resolve`.
     pub(crate) fn resolve_with(
         &self,
-        corpus: &Corpus,
+        documents: &dyn DocumentSizes,
         pseudo: &Pseudo,
     ) -> Result<Resolved, OptionsError> {
-        let mut resolved = self.resolve(corpus)?;
+        let mut resolved = self.resolve_for(documents)?;
         // PERF: WarpLDA visits pseudo-counts like tokens. If they are many more than the tokens, its
         // epochs cost more than they save; and such a run starts near its end.
-        let many = 4 * corpus.num_tokens();
+        let many = 4 * documents.num_tokens();
         if self.warm_up.is_none() && pseudo.as_ref().is_some_and(|pseudo| pseudo.sum() > many) {
             resolved.warm_up = 0;
         }
@@ -162,11 +171,11 @@ impl TrainOptions {
     }
 
     /// The sampler, and its epochs of warm-up.
-    fn choose_sampler(&self, corpus: &Corpus) -> (SamplerOptions, u32) {
+    fn choose_sampler(&self, documents: &dyn DocumentSizes) -> (SamplerOptions, u32) {
         let SamplerOptions::Auto { exclude_from } = self.sampler else {
             return (self.sampler, self.warm_up.unwrap_or(0));
         };
-        let Choice { sampler, warm_up } = Choice::auto(self.topics, corpus);
+        let Choice { sampler, warm_up } = Choice::of(self.topics, documents);
         let sampler = SamplerOptions::from(sampler);
         let sampler = exclude_from
             .map_or(sampler, |epoch| sampler.with_exclusion(epoch).expect("the choice is F+LDA"));
@@ -176,7 +185,7 @@ impl TrainOptions {
     }
 
     /// Checks K, the corpus and the priors; returns α.
-    fn check_model(&self, corpus: &Corpus) -> Result<Alpha, OptionsError> {
+    fn check_model(&self, documents: &dyn DocumentSizes) -> Result<Alpha, OptionsError> {
         if self.topics == 0 {
             return Err(OptionsError::NoTopics);
         }
@@ -184,18 +193,17 @@ impl TrainOptions {
         if u64::from(self.topics) > limit {
             return Err(OptionsError::TooManyTopics { topics: self.topics, limit });
         }
-        let tokens = corpus.num_tokens();
-        if tokens == 0 {
+        if documents.num_tokens() == 0 {
             return Err(OptionsError::NoTokens);
         }
-        let usual = || Self::default_alpha(self.topics, corpus.mean_length());
+        let usual = || Self::default_alpha(self.topics, documents.mean_length());
         let alpha = self.alpha.clone().unwrap_or_else(usual);
         alpha.check(self.topics as usize)?;
-        let limit = u64::from(u32::MAX);
+        let (tokens, limit) = (documents.largest_count(), u64::from(u32::MAX));
         if tokens > limit {
             return Err(OptionsError::TooManyTokens { tokens, limit });
         }
-        check_beta(self.beta, corpus.num_words())?;
+        check_beta(self.beta, documents.num_words())?;
         Ok(alpha)
     }
 
@@ -261,10 +269,8 @@ impl Resolved {
 /// `short_length`, unless the documents on one side of it have less than a quarter of all tokens: a
 /// second sampler gains less there than its passes cost, so these documents go to the sampler of
 /// the others.
-fn worth_dividing(corpus: &Corpus, short_length: u32) -> u32 {
-    let lengths = (0..corpus.num_documents()).map(|d| corpus.doc_length(d));
-    let short: u64 = lengths.filter(|&n| n <= u64::from(short_length)).sum();
-    let all = corpus.num_tokens();
+fn worth_dividing(documents: &dyn DocumentSizes, short_length: u32) -> u32 {
+    let (short, all) = (documents.tokens_up_to(short_length), documents.num_tokens());
     if short < all / 4 {
         0
     } else if all - short < all / 4 {

@@ -49,6 +49,22 @@ enum Axis {
 }
 
 impl<T: TopicIndex> State<T> {
+    /// Compares C_k and C_w with those of a state of the same words and topics, which were recounted.
+    pub fn compare(&self, counted: &Self) -> Result<(), CountsError> {
+        compare_totals(&self.totals, &counted.totals)?;
+        for (range, (rows, recounted)) in self.word_rows.iter().zip(&counted.word_rows).enumerate()
+        {
+            for (row, &word) in self.words.words(range).iter().enumerate() {
+                let mut expected = Vec::new();
+                recounted.for_each(row, |topic, count| expected.push((topic, count)));
+                if let Some((found, expected)) = difference(rows, row, expected) {
+                    return Err(CountsError::Word { word, found, expected });
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Compares all counts with a recount from the assignments.
     pub fn check(&self, corpus: &Corpus) -> Result<(), CountsError> {
         let mut totals = self.pseudo_totals();
@@ -57,18 +73,10 @@ impl<T: TopicIndex> State<T> {
                 totals[set.topic(slot) as usize] += 1;
             }
         }
-        if let Some(k) = (0..totals.len()).find(|&k| totals[k] != self.totals[k]) {
-            let (found, expected) = (self.totals[k], totals[k]);
-            return Err(CountsError::Total { topic: k as u32, found, expected });
-        }
+        compare_totals(&self.totals, &totals)?;
         let mut wrong = None;
         let mut compare = |axis: Axis, id: u32, rows: &Rows<T>, row, counts: &[(u32, u32)]| {
-            let mut found = Vec::with_capacity(counts.len());
-            rows.for_each(row, |topic, count| found.push((topic, count)));
-            let mut expected = counts.to_vec();
-            found.sort_unstable();
-            expected.sort_unstable();
-            if found != expected {
+            if let Some((found, expected)) = difference(rows, row, counts.to_vec()) {
                 wrong.get_or_insert(match axis {
                     Axis::Document => CountsError::Document { document: id, found, expected },
                     Axis::Word => CountsError::Word { word: id, found, expected },
@@ -89,4 +97,26 @@ impl<T: TopicIndex> State<T> {
         });
         wrong.map_or(Ok(()), Err)
     }
+}
+
+fn compare_totals(found: &[u32], expected: &[u32]) -> Result<(), CountsError> {
+    let differs = found.iter().zip(expected).position(|(found, expected)| found != expected);
+    let error = |k| CountsError::Total { topic: k as u32, found: found[k], expected: expected[k] };
+    differs.map_or(Ok(()), |k| Err(error(k)))
+}
+
+/// (topic, count) by ascending topic.
+type Counts = Vec<(u32, u32)>;
+
+/// A row and the counts expected in it, both by ascending topic; `None` if they are the same.
+fn difference<T: TopicIndex>(
+    rows: &Rows<T>,
+    row: usize,
+    mut expected: Counts,
+) -> Option<(Counts, Counts)> {
+    let mut found = Vec::with_capacity(expected.len());
+    rows.for_each(row, |topic, count| found.push((topic, count)));
+    found.sort_unstable();
+    expected.sort_unstable();
+    (found != expected).then_some((found, expected))
 }

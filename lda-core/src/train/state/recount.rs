@@ -18,20 +18,34 @@ impl<T: TopicIndex> TokenSet<T> {
     ) {
         let mut tally = Tally::new(topics);
         for range in 0..self.slots.num_ranges() {
-            let base = self.slots.range_slots(range).start;
-            let mut current = 0;
-            self.slots.for_each_pair(corpus, words, range, |local, _, slots| {
-                if local != current {
-                    f(range, current, tally.take());
-                    current = local;
-                }
-                for slot in slots {
-                    tally.add(self.topic(base + slot as usize), 1);
-                }
+            self.recount_range(corpus, words, range, &mut tally, |local, counts| {
+                f(range, local, counts);
             });
-            if !self.slots.documents(range).is_empty() {
-                f(range, current, tally.take());
+        }
+    }
+
+    /// As [`recount_documents`](Self::recount_documents), for one range.
+    pub(super) fn recount_range(
+        &self,
+        corpus: &Corpus,
+        words: &WordRanges,
+        range: usize,
+        tally: &mut Tally,
+        mut f: impl FnMut(usize, &[(u32, u32)]),
+    ) {
+        let base = self.slots.range_slots(range).start;
+        let mut current = 0;
+        self.slots.for_each_pair(corpus, words, range, |local, _, slots| {
+            if local != current {
+                f(current, tally.take());
+                current = local;
             }
+            for slot in slots {
+                tally.add(self.topic(base + slot as usize), 1);
+            }
+        });
+        if !self.slots.documents(range).is_empty() {
+            f(current, tally.take());
         }
     }
 }
@@ -42,29 +56,42 @@ impl<T: TopicIndex> State<T> {
     pub fn recount_words(&self, mut f: impl FnMut(usize, usize, &[(u32, u32)])) {
         let mut tally = Tally::new(self.topics);
         for range in 0..self.words.num_ranges() {
-            let mut columns: Vec<(&TokenSet<T>, Column<'_>)> = Vec::new();
-            for set in &self.sets {
-                for documents in 0..set.slots.num_ranges() {
-                    let blocks =
-                        Order::ALL.map(|order| (order, set.slots.block(documents, range, order)));
-                    for (order, block) in blocks {
-                        if !block.slots.is_empty() {
-                            let column = Column::new(&set.slots, block, order, range, &self.words);
-                            columns.push((set, column));
-                        }
-                    }
-                }
-            }
-            for local in 0..self.words.words(range).len() {
-                for (set, column) in &mut columns {
-                    column.take(local as u32, |slot| tally.add(set.topic(slot), 1));
-                }
+            tally_words(&self.sets, &self.words, range, &mut tally, |local, tally| {
                 for &(topic, count) in of_word(&self.pseudo, self.words.words(range)[local]) {
                     tally.add(topic, count);
                 }
                 f(range, local, tally.take());
+            });
+        }
+    }
+}
+
+/// Calls `f(local word, tally)` for every word of a range, in order of positions, with the topics of its tokens
+/// in `sets`; `f` empties the tally.
+pub(super) fn tally_words<T: TopicIndex>(
+    sets: &[TokenSet<T>],
+    words: &WordRanges,
+    range: usize,
+    tally: &mut Tally,
+    mut f: impl FnMut(usize, &mut Tally),
+) {
+    let mut columns: Vec<(&TokenSet<T>, Column<'_>)> = Vec::new();
+    for set in sets {
+        for documents in 0..set.slots.num_ranges() {
+            let blocks = Order::ALL.map(|order| (order, set.slots.block(documents, range, order)));
+            for (order, block) in blocks {
+                if !block.slots.is_empty() {
+                    let column = Column::new(&set.slots, block, order, range, words);
+                    columns.push((set, column));
+                }
             }
         }
+    }
+    for local in 0..words.words(range).len() {
+        for (set, column) in &mut columns {
+            column.take(local as u32, |slot| tally.add(set.topic(slot), 1));
+        }
+        f(local, tally);
     }
 }
 
@@ -150,18 +177,18 @@ impl Cursor<'_> {
 
 /// Counts topics in a dense scratch and lists them in order of first sight.
 #[derive(Debug)]
-struct Tally {
+pub(super) struct Tally {
     counts: Vec<u32>,
     seen: Vec<u32>,
     list: Vec<(u32, u32)>,
 }
 
 impl Tally {
-    fn new(topics: usize) -> Self {
+    pub fn new(topics: usize) -> Self {
         Self { counts: vec![0; topics], seen: Vec::new(), list: Vec::new() }
     }
 
-    fn add(&mut self, topic: u32, tokens: u32) {
+    pub fn add(&mut self, topic: u32, tokens: u32) {
         let count = &mut self.counts[topic as usize];
         if *count == 0 {
             self.seen.push(topic);
@@ -170,7 +197,7 @@ impl Tally {
     }
 
     /// The counts so far; the tally is empty afterwards.
-    fn take(&mut self) -> &[(u32, u32)] {
+    pub fn take(&mut self) -> &[(u32, u32)] {
         self.list.clear();
         for topic in self.seen.drain(..) {
             self.list.push((topic, std::mem::take(&mut self.counts[topic as usize])));

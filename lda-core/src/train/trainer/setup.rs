@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use super::{Custom, Init, Trainer};
 use crate::corpus::Corpus;
-use crate::prior::check_beta;
 use crate::train::any_engine::AnyEngine;
 use crate::train::assignments::Assignments;
 use crate::train::options::{OptionsError, Resolved, SamplerKind, SamplerOptions, TrainOptions};
+use crate::train::progress::Progress;
 use crate::train::registry::SamplerSetup;
+use crate::train::run_record::CorpusId;
 use crate::train::seed_counts::Pseudo;
-use crate::train::snapshot::{CorpusId, ResumeError, Snapshot, Width, hash_of_words};
+use crate::train::snapshot::{ResumeError, Snapshot, Width};
 
 /// The start of a run.
 struct StartFrom<'a> {
@@ -31,7 +32,7 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         custom: Custom,
     ) -> Result<Self, OptionsError> {
         let pseudo = init.pseudo_counts.map(Arc::new);
-        let resolved = options.resolve_with(&corpus, &pseudo)?;
+        let resolved = options.resolve_with(&*corpus, &pseudo)?;
         if let Some(topics) = init.topics {
             topics
                 .check(&corpus, resolved.topics)
@@ -55,40 +56,21 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         let setup = SamplerSetup { options: &resolved, custom: custom.as_deref() };
         check_width(setup)?;
         if let Some(pseudo) = &pseudo {
-            resolved.check_pseudo(&corpus, pseudo)?;
+            resolved.check_pseudo(&*corpus, pseudo)?;
         }
         let pool = options.threads.map(pool).transpose()?;
         check_memory(&corpus, options, setup, &pseudo)?;
-        // INVARIANT: the state is WarpLDA's until the first epoch after the warm-up begins, so that a
-        // snapshot taken at its last epoch holds WarpLDA's state.
-        let is_warming_up = resolved.warm_up > 0 && epoch <= resolved.warm_up;
-        let warming_up = is_warming_up.then(|| resolved.of_warm_up());
-        if warming_up.is_some() {
+        let progress = Progress::new(options, resolved.clone(), epoch);
+        if progress.warming_up.is_some() {
             // The sampler's rows are made when the warm-up ends, too late to return an error.
             setup.check_rows(&corpus, &pseudo)?;
         }
-        let setup = match &warming_up {
+        let setup = match &progress.warming_up {
             Some(options) => SamplerSetup { options, custom: None },
             None => setup,
         };
         let engine = AnyEngine::new(&corpus, setup, first, &pseudo)?;
-        let options = options.clone();
-        Ok(Self {
-            corpus,
-            options,
-            resolved,
-            warming_up,
-            custom,
-            engine,
-            pool,
-            epoch,
-            seconds: 0.0,
-            evaluations: Vec::new(),
-            checkpoints: None,
-            pseudo,
-            held_out: None,
-            perplexities: Vec::new(),
-        })
+        Ok(Self { corpus, progress, custom, engine, pool, checkpoints: None, pseudo })
     }
 
     /// A run that continues from `snapshot`.
@@ -98,57 +80,31 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
         options: &TrainOptions,
         custom: Custom,
     ) -> Result<Self, ResumeError> {
-        let resolved = check_resumable(&corpus, snapshot, options)?;
+        let run = &snapshot.run;
+        let resolved = options.resolve_with(&*corpus, &run.pseudo)?;
+        run.check(CorpusId::of(&corpus), corpus.vocabulary(), &resolved)?;
         let first = match &snapshot.carried {
-            Width::Narrow(carried) => Assignments::taken(&corpus, &carried.topics),
-            Width::Wide(carried) => Assignments::taken(&corpus, &carried.topics),
+            Width::Narrow(carried) => Assignments::taken(&corpus, &carried.tokens.topics),
+            Width::Wide(carried) => Assignments::taken(&corpus, &carried.tokens.topics),
         };
-        let pseudo = snapshot.pseudo.clone();
-        let from = StartFrom { topics: Some(&first), epoch: snapshot.epoch, pseudo, custom };
+        let pseudo = run.pseudo.clone();
+        let from = StartFrom { topics: Some(&first), epoch: run.epoch, pseudo, custom };
         let mut trainer = Self::from(corpus, options, resolved, from)?;
         // INVARIANT: the state is made from the snapshot's topics before the rest is restored, since
         // the order of list rows is checked against their counts.
         trainer
             .engine
-            .take_up(&trainer.corpus, &snapshot.carried, snapshot.rounds)
+            .take_up(&trainer.corpus, &snapshot.carried, run.rounds)
             .map_err(|reason| ResumeError::Snapshot { reason: reason.to_owned() })?;
-        trainer.engine.set_priors(&snapshot.alpha_now, snapshot.beta_now);
-        trainer.seconds = snapshot.seconds;
-        trainer.evaluations.clone_from(&snapshot.evaluations);
-        trainer.perplexities.clone_from(&snapshot.perplexities);
+        let (alpha, beta) = &run.priors;
+        trainer.engine.set_priors(alpha, *beta);
+        run.restore(&mut trainer.progress);
         Ok(trainer)
     }
 }
 
-/// Checks that corpus and options are those of the snapshot's run; resolves the options.
-fn check_resumable(
-    corpus: &Corpus,
-    snapshot: &Snapshot,
-    options: &TrainOptions,
-) -> Result<Resolved, ResumeError> {
-    let given = CorpusId::of(corpus);
-    if given != snapshot.corpus {
-        let (snapshot, given) = (snapshot.corpus.to_string(), given.to_string());
-        return Err(ResumeError::Corpus { snapshot, given });
-    }
-    // A corpus without names, or a snapshot of an earlier version, has nothing to compare.
-    if snapshot.vocabulary.zip(hash_of_words(corpus)).is_some_and(|(of, given)| of != given) {
-        return Err(ResumeError::Vocabulary);
-    }
-    let resolved = options.resolve_with(corpus, &snapshot.pseudo)?;
-    if let Some((option, snapshot, asked)) = snapshot.resolved.difference(&resolved) {
-        return Err(ResumeError::Option { option, snapshot, asked });
-    }
-    snapshot
-        .alpha_now
-        .check(resolved.topics as usize)
-        .and_then(|()| check_beta(snapshot.beta_now, corpus.num_words()))
-        .map_err(|error| ResumeError::Snapshot { reason: error.to_string() })?;
-    Ok(resolved)
-}
-
 /// Checks K against the limit of the caller's sampler.
-fn check_width(setup: SamplerSetup<'_>) -> Result<(), OptionsError> {
+pub(in crate::train) fn check_width(setup: SamplerSetup<'_>) -> Result<(), OptionsError> {
     let Some(sampler) = setup.custom else { return Ok(()) };
     let limit = match setup.options.narrow {
         true => sampler.narrow().requires().max_topics,
@@ -183,13 +139,14 @@ fn check_memory(
     Ok(())
 }
 
-fn pool(threads: usize) -> Result<rayon::ThreadPool, OptionsError> {
+/// Makes a pool of threads.
+pub(in crate::train) fn pool(threads: usize) -> Result<rayon::ThreadPool, OptionsError> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
     pool.map_err(|error| OptionsError::Threads { threads, source: error.into() })
 }
 
 /// `options` with a custom sampler.
-pub(super) fn custom_options(options: &TrainOptions) -> TrainOptions {
+pub(in crate::train) fn custom_options(options: &TrainOptions) -> TrainOptions {
     match options.sampler {
         SamplerOptions::Custom { .. } => options.clone(),
         other => {

@@ -86,6 +86,17 @@ impl Args {
         self.apply(snapshot.options(), run, |option| self.given.contains(option))
     }
 
+    /// As [`options_of`](Self::options_of), for a run over blocks with these options.
+    pub fn options_of_blocks(&self, run: TrainOptions) -> Result<TrainOptions, TrainError> {
+        let sampler = run.get_sampler();
+        self.apply(run, sampler, |option| self.given.contains(option))
+    }
+
+    /// True if a run over blocks can be resumed.
+    pub fn keeps_blocks(&self) -> bool {
+        self.checkpoints.checkpoint.is_some() || self.checkpoints.resume.is_some()
+    }
+
     /// Options of a new run.
     pub fn options(&self) -> Result<TrainOptions, TrainError> {
         self.apply(TrainOptions::default(), SamplerOptions::default(), |_| true)

@@ -1,0 +1,213 @@
+//! Files of a run over blocks: the topics of each block after an epoch, and the record of the last epoch that
+//! is complete.
+//!
+//! ```text
+//! run                          options, progress and priors of the run after its last epoch, and the list rows
+//!                              of C_w: replaced when the topics of all blocks are written
+//! topics-0000000007-00002      topics, pending proposals and ages of the tokens of block 2 after epoch 7
+//! ```
+//!
+//! The topics of the epoch before stay until the record is replaced, so that a run which is killed at any time
+//! goes on from a complete epoch.
+
+use std::fs::{self, File};
+use std::io::{BufReader, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use crate::container::pairs::{self, ABOUT, Pairs};
+use crate::container::{FileError, FileProblem, Kind, Number, Reader, Source, Writer, replace};
+use crate::corpus::blocks::Part;
+use crate::counts::TopicIndex;
+use crate::train::resume_state::Lists;
+use crate::train::run_record::{RunRecord, optional};
+use crate::train::token_state::TokenState;
+
+const RUN: &str = "run";
+const PREFIX: &str = "topics-";
+
+/// Directory of a run.
+#[derive(Debug)]
+pub(super) struct TopicStore {
+    directory: PathBuf,
+}
+
+impl TopicStore {
+    /// A directory for a new run, which is created if it is missing.
+    ///
+    /// # Errors
+    /// [`FileError`], also if it has a run.
+    pub fn create(directory: &Path) -> Result<Self, FileError> {
+        let named = |error: std::io::Error| FileError::from(error).at(directory);
+        fs::create_dir_all(directory).map_err(named)?;
+        if directory.join(RUN).try_exists().map_err(named)? {
+            return Err(FileError::from(FileProblem::Occupied).at(directory));
+        }
+        Ok(Self { directory: directory.to_owned() })
+    }
+
+    /// The directory of a run that goes on.
+    pub fn open(directory: &Path) -> Self {
+        Self { directory: directory.to_owned() }
+    }
+
+    fn topics(&self, epoch: u32, block: usize) -> PathBuf {
+        self.directory.join(format!("{PREFIX}{epoch:010}-{block:05}"))
+    }
+
+    /// Writes the state of a block's tokens after an epoch.
+    pub fn write<T: Number + TopicIndex>(
+        &self,
+        (epoch, block): (u32, usize),
+        part: &Part,
+        tokens: &TokenState<T>,
+    ) -> Result<(), FileError> {
+        replace(&self.topics(epoch, block), |file| {
+            Ok(write_tokens(file, (epoch, block), part, tokens)?)
+        })
+    }
+
+    /// Reads the state of a block's tokens after an epoch of a run with `topics` topics.
+    pub fn read<T: Number + TopicIndex>(
+        &self,
+        (epoch, block): (u32, usize),
+        part: &Part,
+        topics: u32,
+    ) -> Result<TokenState<T>, FileError> {
+        let path = self.topics(epoch, block);
+        let read = || {
+            let mut file = Reader::open(BufReader::new(File::open(&path)?), Kind::Topics)?;
+            let about = Pairs::parse(&file.numbers::<u8>(ABOUT)?)?;
+            let found = (about.read::<u32>("epoch")?, about.read::<usize>("block")?);
+            let hash = about.required("documents", |hex| u64::from_str_radix(hex, 16).ok())?;
+            if found != (epoch, block) || hash != part.fingerprint {
+                let why =
+                    "it has the topics of another block: resume with the documents of the run";
+                return Err(FileError::malformed(ABOUT, why));
+            }
+            let topics_of = file.exactly::<T>("topics", part.tokens)?.into_vec();
+            let (proposals, ages) =
+                (optional(&mut file, "proposals")?, optional(&mut file, "ages")?);
+            check("topics", &topics_of, topics)?;
+            check("proposals", &proposals, topics)?;
+            Ok(TokenState { topics: topics_of, proposals, ages })
+        };
+        read().map_err(|error: FileError| error.at(&path))
+    }
+
+    /// Records that an epoch is complete, and removes the topics of the others.
+    pub fn keep<T: Number + TopicIndex>(
+        &self,
+        run: &RunRecord,
+        words: &Lists<T>,
+    ) -> Result<(), FileError> {
+        replace(&self.directory.join(RUN), |file| Ok(write_run(file, run, words)?))?;
+        self.remove_other_epochs(run.epoch)
+    }
+
+    /// The record of the last complete epoch.
+    pub fn record<T: Number + TopicIndex>(&self) -> Result<(RunRecord, Lists<T>), FileError> {
+        let path = self.directory.join(RUN);
+        let read = || {
+            let mut file = Reader::open(BufReader::new(File::open(&path)?), Kind::Run)?;
+            let run = RunRecord::read(&mut file)?;
+            let lens = optional(&mut file, "word-lens")?;
+            let topics: Vec<T> = optional(&mut file, "word-topics")?;
+            check("word-topics", &topics, run.resolved.topics)?;
+            Ok((run, Lists { lens, topics }))
+        };
+        read().map_err(|error: FileError| error.at(&path))
+    }
+
+    /// Returns true if topics of the run have 16 bits.
+    pub fn is_narrow(&self) -> Result<bool, FileError> {
+        let path = self.directory.join(RUN);
+        let read = || {
+            let mut file = Reader::open(BufReader::new(File::open(&path)?), Kind::Run)?;
+            Ok(RunRecord::read(&mut file)?.resolved.narrow)
+        };
+        read().map_err(|error: FileError| error.at(&path))
+    }
+
+    /// Removes the topics of all other epochs, and partial files of killed processes.
+    pub fn remove_other_epochs(&self, epoch: u32) -> Result<(), FileError> {
+        let kept = format!("{PREFIX}{epoch:010}-");
+        let named = |error: std::io::Error| FileError::from(error).at(&self.directory);
+        for entry in fs::read_dir(&self.directory).map_err(named)? {
+            let name = entry.map_err(named)?.file_name();
+            let Some(name) = name.to_str() else { continue };
+            let is_partial = name.starts_with('.') && name.ends_with(".partial");
+            if is_partial || name.starts_with(PREFIX) && !name.starts_with(&kept) {
+                let path = self.directory.join(name);
+                fs::remove_file(&path).map_err(|error| FileError::from(error).at(&path))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Removes all files of the run.
+    pub fn remove(&self) -> Result<(), FileError> {
+        let path = self.directory.join(RUN);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(FileError::from(error).at(&path));
+            }
+            _ => {}
+        }
+        // No run has this many epochs.
+        self.remove_other_epochs(u32::MAX)
+    }
+}
+
+fn write_tokens<W: Write + Seek, T: Number + TopicIndex>(
+    out: W,
+    (epoch, block): (u32, usize),
+    part: &Part,
+    tokens: &TokenState<T>,
+) -> std::io::Result<()> {
+    let TokenState { topics, proposals, ages } = tokens;
+    let sections = 2 + usize::from(!proposals.is_empty()) + usize::from(!ages.is_empty());
+    let mut file = Writer::new(out, Kind::Topics, sections)?;
+    let about = [
+        ("epoch", epoch.to_string()),
+        ("block", block.to_string()),
+        ("documents", format!("{:016x}", part.fingerprint)),
+    ];
+    file.section(ABOUT, pairs::to_bytes(about.iter().map(|(name, value)| (*name, &**value))))?;
+    file.section("topics", topics.iter().copied())?;
+    if !proposals.is_empty() {
+        file.section("proposals", proposals.iter().copied())?;
+    }
+    if !ages.is_empty() {
+        file.section("ages", ages.iter().copied())?;
+    }
+    file.finish()?.flush()
+}
+
+fn write_run<W: Write + Seek, T: Number + TopicIndex>(
+    out: W,
+    run: &RunRecord,
+    words: &Lists<T>,
+) -> std::io::Result<()> {
+    let Lists { lens, topics } = words;
+    let sections = usize::from(!lens.is_empty()) + usize::from(!topics.is_empty());
+    let mut file = Writer::new(out, Kind::Run, run.num_sections() + sections)?;
+    run.write(&mut file)?;
+    if !lens.is_empty() {
+        file.section("word-lens", lens.iter().copied())?;
+    }
+    if !topics.is_empty() {
+        file.section("word-topics", topics.iter().copied())?;
+    }
+    file.finish()?.flush()
+}
+
+/// Checks that topics are below K.
+fn check<T: TopicIndex>(name: &str, topics: &[T], limit: u32) -> Result<(), FileError> {
+    match topics.iter().find(|topic| topic.get() >= limit) {
+        Some(topic) => {
+            let reason = format!("topic {} of a run with {limit}", topic.get());
+            Err(FileError::malformed(name, reason))
+        }
+        None => Ok(()),
+    }
+}

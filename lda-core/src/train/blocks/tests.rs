@@ -1,0 +1,322 @@
+//! Runs over blocks: the same bits whatever stays in memory, counts that equal a recount, and errors that leave
+//! the last complete epoch.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::{BlockRunError, BlockTrainer};
+use crate::Corpus;
+use crate::corpus::blocks::{BlockDirectory, Blocks, Manifest};
+use crate::prior::Alpha;
+use crate::train::{
+    Assignments, HeldOut, Init, Learn, PseudoCounts, SamplerKind, SamplerOptions, Start,
+    TrainOptions, Trainer,
+};
+
+/// A directory that is removed at the end of a test.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Self {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("lda-blocks-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+
+    fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// 120 documents of different lengths, some empty, in an order that makes blocks differ.
+fn corpus() -> Corpus {
+    let length = |d: u32| if d.is_multiple_of(17) { 0 } else { 1 + (d * d) % 40 };
+    let documents = (0..120u32).map(|d| (0..length(d)).map(move |i| (d / 30 + i * i + d * 7) % 53));
+    Corpus::from_tokens(documents).unwrap()
+}
+
+fn cut(scratch: &Scratch, tokens: u64) -> BlockDirectory {
+    BlockDirectory::cut(&corpus(), tokens, scratch.join("blocks")).unwrap()
+}
+
+/// Options of every sampler, and of what changes a run between epochs.
+fn variants() -> Vec<(&'static str, TrainOptions)> {
+    let base = || TrainOptions::new(7).seed(3).ranges(2).threads(2);
+    let built_in = SamplerKind::ALL.into_iter().filter(|&kind| kind != SamplerKind::Custom);
+    let mut all: Vec<(&str, TrainOptions)> =
+        built_in.map(|kind| (kind.name(), base().sampler(kind))).collect();
+    let hybrid = SamplerOptions::from(SamplerKind::Hybrid).with_short_length(12).unwrap();
+    let excluding = SamplerOptions::from(SamplerKind::FPlus).with_exclusion(2).unwrap();
+    let learn = Learn { burn_in: 1, every: 2, ..Learn::default() };
+    all.extend([
+        ("divided hybrid", base().sampler(hybrid)),
+        ("exclusion", base().sampler(excluding)),
+        ("learnt priors", base().sampler(SamplerKind::FPlus).learn(learn)),
+        ("alpha by size", base().sampler(SamplerKind::FPlusDoc).alpha_by_size(3.0)),
+        ("warm-up", base().sampler(SamplerKind::FPlusDoc).warm_up(2)),
+        ("sparse start", base().sampler(SamplerKind::Sparse).start(Start::SparseWord)),
+        ("wide", TrainOptions::new(70_000).sampler(SamplerKind::FPlus).ranges(2).threads(2)),
+    ]);
+    all
+}
+
+/// Topics after each of five epochs, of a run that keeps so many blocks in memory, and is resumed after some
+/// epochs.
+fn topics(
+    blocks: &BlockDirectory,
+    options: &TrainOptions,
+    held: usize,
+    resumed_after: &[u32],
+) -> Vec<Vec<u32>> {
+    let (scratch, mut options) = (Scratch::new(), options.clone());
+    let memory = options.estimate_block_memory(blocks).unwrap();
+    options = options.memory_limit(memory.total(held));
+    let mut trainer = BlockTrainer::new(blocks, &options, scratch.join("run")).unwrap();
+    // The last three blocks are in memory at once, whether or not they stay.
+    let all = blocks.parts().len();
+    assert_eq!(trainer.held_blocks(), if held + 3 < all { held } else { all });
+    let mut all = vec![trainer.topics()];
+    for epoch in 1..=5 {
+        if resumed_after.contains(&(epoch - 1)) {
+            drop(trainer);
+            trainer = BlockTrainer::resume(blocks, &options, scratch.join("run")).unwrap();
+        }
+        let report = trainer.epoch().unwrap();
+        assert_eq!(report.epoch, epoch);
+        trainer.check().unwrap().unwrap();
+        all.push(trainer.topics());
+    }
+    all
+}
+
+#[test]
+fn bits_depend_neither_on_memory_nor_on_threads_nor_on_interruptions() {
+    let scratch = Scratch::new();
+    let blocks = cut(&scratch, 250);
+    let n = blocks.parts().len();
+    assert!(n > 6, "{n} blocks");
+    for (name, options) in variants() {
+        let all = topics(&blocks, &options, n, &[]);
+        assert_ne!(all[4], all[5], "{name}");
+        for (held, threads, resumed) in [(0, 1, &[][..]), (2, 3, &[0, 1, 2, 3, 4]), (n, 1, &[2])] {
+            let found = topics(&blocks, &options.clone().threads(threads), held, resumed);
+            assert!(found == all, "{name}, {held} blocks in memory, {threads} threads");
+        }
+    }
+}
+
+/// As long as rows are new, blocks are what documents of a hybrid's two sets are: parts of one run.
+#[test]
+fn the_first_epoch_of_a_single_block_is_that_of_its_corpus() {
+    let (scratch, corpus) = (Scratch::new(), corpus());
+    let blocks = cut(&scratch, u64::MAX);
+    for kind in SamplerKind::ALL {
+        // WarpLDA's passes come in another order.
+        if matches!(kind, SamplerKind::Warp | SamplerKind::Hybrid | SamplerKind::Custom) {
+            continue;
+        }
+        let options = TrainOptions::new(9).sampler(kind).ranges(3);
+        let mut whole = Trainer::new(&corpus, &options).unwrap();
+        let run = scratch.join(kind.name());
+        let mut of_blocks = BlockTrainer::new(&blocks, &options, run).unwrap();
+        assert_eq!(of_blocks.topics(), whole.assignments().as_slice(), "{kind}");
+        let (a, b) = (whole.epoch(), of_blocks.epoch().unwrap());
+        assert_eq!((a.changed, a.acceptance), (b.changed, b.acceptance), "{kind}");
+        assert_eq!(of_blocks.topics(), whole.assignments().as_slice(), "{kind}");
+    }
+}
+
+#[test]
+fn evaluations_are_those_of_the_whole_corpus() {
+    let (scratch, corpus) = (Scratch::new(), corpus());
+    let blocks = cut(&scratch, 500);
+    let seeds = PseudoCounts::new(53, 7, [(0, 1, 40), (5, 2, 30)]).unwrap();
+    for (name, pseudo, kind) in
+        [("plain", None, SamplerKind::FPlus), ("pseudo-counts", Some(seeds), SamplerKind::Warp)]
+    {
+        let options = TrainOptions::new(7).sampler(kind).epochs(4).evaluate_every(2);
+        let run = scratch.join(name);
+        let mut trainer =
+            BlockTrainer::with_pseudo_counts(&blocks, &options, run, pseudo.clone()).unwrap();
+        let held_out = HeldOut::new(Corpus::from_tokens([[0, 1, 2, 30], [5, 6, 7, 7]]).unwrap());
+        trainer.early_stopping(held_out).unwrap();
+        let mut evaluated = Vec::new();
+        let last = trainer
+            .run(
+                |report: &crate::train::EpochReport| {
+                    evaluated.push(report.log_joint.is_some());
+                    crate::train::Flow::Continue
+                },
+                || false,
+            )
+            .unwrap();
+        assert_eq!(evaluated, [false, true, false, true], "{name}");
+        let assignments = Assignments::new(&corpus, trainer.topics()).unwrap();
+        let init = Init { pseudo_counts: pseudo, topics: Some(&assignments) };
+        let whole = Trainer::with_init(&corpus, &options, init).unwrap();
+        let (expected, found) = (whole.log_joint(), trainer.log_joint().unwrap());
+        for (expected, found) in [
+            (expected.documents, found.documents),
+            (expected.words, found.words),
+            (expected.total(), last.log_joint.unwrap()),
+        ] {
+            assert!((expected / found - 1.0).abs() < 1e-12, "{name}: {expected} and {found}");
+        }
+        assert!(last.perplexity.is_some_and(f64::is_finite));
+        assert_eq!(trainer.model().counts(), whole.model().counts(), "{name}");
+        let mut rows = Vec::new();
+        trainer.visit_documents(|d, row| rows.push((d, row.to_vec()))).unwrap();
+        assert_eq!(rows.len(), corpus.num_documents() - corpus.num_empty());
+        for (d, mut row) in rows {
+            let mut expected: Vec<(u32, u32)> = Vec::new();
+            for &topic in assignments.document(d as usize) {
+                match expected.iter_mut().find(|entry| entry.0 == topic) {
+                    Some(entry) => entry.1 += 1,
+                    None => expected.push((topic, 1)),
+                }
+            }
+            expected.sort_unstable();
+            row.sort_unstable();
+            assert_eq!(row, expected, "{name}: document {d}");
+        }
+    }
+}
+
+/// The model is that of the topics, and its provenance that of the documents.
+#[test]
+fn a_model_knows_where_it_comes_from() {
+    let scratch = Scratch::new();
+    let words: Vec<[String; 3]> =
+        (0..30).map(|d| [d % 5, d % 3, d % 7].map(|w| format!("w{w}"))).collect();
+    let corpus = Corpus::from_words(words).unwrap();
+    let blocks = BlockDirectory::cut(&corpus, 20, scratch.join("blocks")).unwrap();
+    let options = TrainOptions::new(3).sampler(SamplerKind::FPlus).epochs(3);
+    let mut trainer = BlockTrainer::new(&blocks, &options, scratch.join("run")).unwrap();
+    trainer.run((), || false).unwrap();
+    let model = trainer.model();
+    assert_eq!(model.vocabulary(), corpus.vocabulary());
+    let provenance = model.provenance();
+    assert_eq!(
+        (provenance.documents, provenance.tokens, provenance.epochs),
+        (Some(30), Some(90), Some(3))
+    );
+    assert_eq!(trainer.priors().0, Alpha::Symmetric(TrainOptions::default_alpha(3, 3.0).get(0)));
+    trainer.remove_files().unwrap();
+    assert!(fs::read_dir(scratch.join("run")).unwrap().next().is_none());
+}
+
+fn refused<T>(result: Result<T, BlockRunError>) -> String {
+    match result {
+        Ok(_) => panic!("it was accepted"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn other_runs_and_documents_are_refused() {
+    let scratch = Scratch::new();
+    let blocks = cut(&scratch, 500);
+    let options = TrainOptions::new(5).sampler(SamplerKind::FPlus);
+    let run = scratch.join("run");
+    let absent = refused(BlockTrainer::resume(&blocks, &options, &run));
+    assert!(absent.contains("run") && absent.contains("check that the file exists"), "{absent}");
+    let mut trainer = BlockTrainer::new(&blocks, &options, &run).unwrap();
+    trainer.epoch().unwrap();
+    drop(trainer);
+    let occupied = refused(BlockTrainer::new(&blocks, &options, &run));
+    assert!(occupied.contains("of another run"), "{occupied}");
+    let other = refused(BlockTrainer::resume(&blocks, &TrainOptions::new(6), &run));
+    assert!(other.contains("topics 5") && other.contains("6"), "{other}");
+    let coarser = BlockDirectory::cut(&corpus(), 900, scratch.join("coarser")).unwrap();
+    let other = refused(BlockTrainer::resume(&coarser, &options, &run));
+    assert!(other.contains("another corpus"), "{other}");
+    let little = options.clone().memory_limit(10_000);
+    let low = refused(BlockTrainer::resume(&blocks, &little, &run));
+    assert!(low.contains("memory limit is 10000"), "{low}");
+    assert_eq!(BlockTrainer::<&BlockDirectory>::options_of(&run).unwrap().topics, 5);
+    assert_eq!(BlockTrainer::resume(&blocks, &options, &run).unwrap().epochs(), 1);
+}
+
+/// An error names the file, and the run goes on from the last complete epoch when the file is back.
+#[test]
+fn errors_of_files_leave_the_last_epoch() {
+    let scratch = Scratch::new();
+    let blocks = cut(&scratch, 500);
+    let options = TrainOptions::new(5).sampler(SamplerKind::FPlusDoc);
+    let run = scratch.join("run");
+    let mut trainer = BlockTrainer::new(&blocks, &options, &run).unwrap();
+    trainer.epoch().unwrap();
+    let after_one = trainer.topics();
+    trainer.epoch().unwrap();
+    let expected = trainer.topics();
+    drop(trainer);
+    let part = blocks.path().join(Manifest::part_name(2));
+    let of_topics = run.join("topics-0000000001-00002");
+    let begin = || {
+        fs::remove_dir_all(&run).unwrap();
+        let mut trainer = BlockTrainer::new(&blocks, &options, &run).unwrap();
+        trainer.epoch().unwrap();
+        trainer
+    };
+    for path in [&part, &of_topics] {
+        // Missing, torn, with a changed bit, of another block.
+        for damage in 0..4 {
+            let mut trainer = begin();
+            let whole = fs::read(path).unwrap();
+            let other = fs::read(path.with_file_name(match damage {
+                3 if path == &part => Manifest::part_name(1),
+                _ => path.file_name().unwrap().to_str().unwrap().replace("-00002", "-00001"),
+            }));
+            match damage {
+                0 => fs::remove_file(path).unwrap(),
+                1 => fs::write(path, &whole[..whole.len() / 2]).unwrap(),
+                2 => {
+                    let mut changed = whole.clone();
+                    *changed.last_mut().unwrap() ^= 1;
+                    fs::write(path, changed).unwrap();
+                }
+                _ => fs::write(path, other.unwrap()).unwrap(),
+            }
+            let error = refused(trainer.epoch());
+            assert!(error.starts_with(&path.display().to_string()), "{error}");
+            assert!(matches!(trainer.epoch(), Err(BlockRunError::Failed)));
+            let error = refused(BlockTrainer::resume(&blocks, &options, &run));
+            assert!(error.starts_with(&path.display().to_string()), "{error}");
+            fs::write(path, &whole).unwrap();
+            let mut again = BlockTrainer::resume(&blocks, &options, &run).unwrap();
+            assert_eq!((again.epochs(), again.topics()), (1, after_one.clone()));
+            again.epoch().unwrap();
+            assert_eq!(again.topics(), expected, "{} {damage}", path.display());
+        }
+    }
+}
+
+/// The exact sampler's law over blocks is Gibbs sampling's: its curve ends where that of one corpus does.
+#[test]
+fn the_likelihood_over_blocks_reaches_that_of_one_corpus() {
+    let scratch = Scratch::new();
+    let themes = [[0u32, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]];
+    let documents = (0..300).map(|d| (0..12).map(move |i| themes[d % 3][(i * 7 + d) % 4]));
+    let corpus = Corpus::from_tokens(documents).unwrap();
+    let blocks = BlockDirectory::cut(&corpus, 600, scratch.join("blocks")).unwrap();
+    for kind in [SamplerKind::FPlus, SamplerKind::FPlusDoc, SamplerKind::Warp, SamplerKind::Light] {
+        let options = TrainOptions::new(3).alpha(0.1).sampler(kind).epochs(60).evaluate_every(0);
+        let mut whole = Trainer::new(&corpus, &options).unwrap();
+        whole.run((), || false);
+        let mut of_blocks =
+            BlockTrainer::new(&blocks, &options, scratch.join(kind.name())).unwrap();
+        of_blocks.run((), || false).unwrap();
+        let (a, b) = (whole.log_joint().total(), of_blocks.log_joint().unwrap().total());
+        assert!((a / b - 1.0).abs() < 0.01, "{kind}: {a} and {b}");
+    }
+}
