@@ -4,11 +4,11 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValuesParser, ValueParser};
-use lda_core::{Corpus, FileError};
 use lda_core::corpus::blocks::{BlockDirectory, Blocks};
 use lda_core::corpus::read::{CutError, SkippedFile, TokenizerOptions};
 use lda_core::corpus::{Format, ReadError, ReadOptions, ReadReport};
 use lda_core::model::TopicModel;
+use lda_core::{Corpus, FileError};
 use thiserror::Error;
 
 use crate::sources::{self, SourcesError};

@@ -4,6 +4,7 @@
 // A skipped test prints a note.
 #![allow(clippy::print_stderr)]
 
+mod blocks;
 mod checkpoints;
 mod init;
 mod inputs;

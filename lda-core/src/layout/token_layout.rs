@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::corpus::Corpus;
+use crate::corpus::{Corpus, Document};
 use crate::layout::{WordRanges, greedy_partition};
 
 /// Order of tokens in memory, which is the order of sampling.
@@ -130,8 +130,9 @@ impl TokenLayout {
             vec![Default::default(); words.num_ranges()];
         for (local, &d) in self.documents[documents.clone()].iter().enumerate() {
             let document = corpus.document(d as usize);
+            let length = self.length_for_order(document);
             for (&word, &count) in document.words.iter().zip(document.counts) {
-                match self.order_of(words, word, document.len()) {
+                match self.order_of(words, word, length) {
                     Order::ByWord => cursor[words.position(word) as usize] += count,
                     Order::ByDocument => {
                         let (word_range, row) = words.locate(word);
@@ -167,8 +168,9 @@ impl TokenLayout {
         }
         for (local, &d) in self.documents[documents].iter().enumerate() {
             let document = corpus.document(d as usize);
+            let length = self.length_for_order(document);
             for (&word, &count) in document.words.iter().zip(document.counts) {
-                if self.order_of(words, word, document.len()) == Order::ByWord {
+                if self.order_of(words, word, length) == Order::ByWord {
                     let at = &mut cursor[words.position(word) as usize];
                     let slots = base + *at as usize..base + (*at + count) as usize;
                     self.partner[slots].fill(local as u32);
@@ -182,6 +184,11 @@ impl TokenLayout {
     fn end_part(&mut self, slots: usize) {
         self.visit_starts.push(self.visits.len());
         self.slot_starts.push(slots);
+    }
+
+    /// Tokens of a document, if the order of its tokens depends on them: they are a sum over its words.
+    fn length_for_order(&self, document: Document<'_>) -> u64 {
+        if self.order == TokenOrder::ByDegree { document.len() } else { 0 }
     }
 
     /// Order of the tokens of `word` in a document of `length` tokens.
@@ -260,6 +267,26 @@ impl TokenLayout {
             + self.partner.len() * 4) as u64
     }
 
+    /// Calls `f(local document, slot)` for all slots of range `range`, in their order.
+    ///
+    /// # Panics
+    /// If the partners were dropped.
+    pub fn for_each_slot(&self, range: usize, mut f: impl FnMut(usize, usize)) {
+        for word_range in 0..self.num_ranges() {
+            let by_word = self.block(range, word_range, Order::ByWord).slots;
+            for (slot, &document) in by_word.clone().zip(&self.partner[by_word]) {
+                f(document as usize, slot);
+            }
+            let by_document = self.block(range, word_range, Order::ByDocument);
+            let (base, mut slot) = (by_document.slots.start, by_document.slots.start);
+            for visit in &self.visits[by_document.visits] {
+                let end = base + visit.end as usize;
+                (slot..end).for_each(|slot| f(visit.row as usize, slot));
+                slot = end;
+            }
+        }
+    }
+
     /// Visits range `range` document by document: `f(local position, word id, slots)` for each
     /// pair, words in the corpus's ascending order. Slots count from the start of the range.
     pub fn for_each_pair(
@@ -285,8 +312,9 @@ impl TokenLayout {
         }
         for (local, &d) in self.documents(range).iter().enumerate() {
             let document = corpus.document(d as usize);
+            let length = self.length_for_order(document);
             for (&word, &count) in document.words.iter().zip(document.counts) {
-                let at = match self.order_of(words, word, document.len()) {
+                let at = match self.order_of(words, word, length) {
                     Order::ByWord => &mut of_word[words.position(word) as usize],
                     Order::ByDocument => &mut of_block[words.locate(word).0],
                 };

@@ -1,5 +1,5 @@
-//! What a run carries from one epoch to the next beside its tokens: options, progress and priors. It is the
-//! part that a [snapshot](super::snapshot) and a run over [blocks](super::blocks) write alike.
+//! State that a run carries from one epoch to the next beside its tokens: options, progress and priors. It is
+//! the part that a [snapshot](super::snapshot) and a run over [blocks](super::blocks) write alike.
 
 use std::io::{Read, Seek, Write};
 use std::sync::Arc;

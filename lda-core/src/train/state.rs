@@ -52,7 +52,7 @@ pub(crate) struct State<T> {
     pub sets: Vec<TokenSet<T>>,
 }
 
-/// What samplers need beside the token sets.
+/// Counts and tables that samplers need beside the token sets.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Needs {
     /// C_w.
@@ -64,7 +64,7 @@ pub(crate) struct Needs {
 }
 
 impl Needs {
-    /// What the samplers of these requirements need.
+    /// Those that samplers with these requirements need.
     pub fn of<'a>(requires: impl Iterator<Item = &'a Requires>) -> Self {
         requires.fold(Self::default(), |needs, requires| Self {
             word_rows: needs.word_rows | requires.word_rows,

@@ -1,4 +1,4 @@
-//! What tokens carry from one epoch to the next: their topics, pending proposals and ages.
+//! State that tokens carry from one epoch to the next: their topics, pending proposals and ages.
 
 use crate::corpus::Corpus;
 use crate::counts::TopicIndex;

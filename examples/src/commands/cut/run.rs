@@ -42,7 +42,13 @@ pub fn run(args: &Args) -> Result<(), CutRunError> {
     args.program.start()?;
     let mut note = |text: &str| args.program.note(text);
     let blocks = match args.path.to_str() {
-        Some("-") => reading::cut_from(io::stdin().lock(), &args.reading, args.block_tokens, &args.out, &mut note),
+        Some("-") => reading::cut_from(
+            io::stdin().lock(),
+            &args.reading,
+            args.block_tokens,
+            &args.out,
+            &mut note,
+        ),
         _ => reading::cut(&args.path, &args.reading, args.block_tokens, &args.out, &mut note),
     };
     let blocks = blocks?;

@@ -29,7 +29,9 @@ pub fn run(args: &Args, path: &Path, mut progress: Progress) -> Result<(), Train
     let (directory, is_new) = directory(args, path);
     let options = match is_new {
         true => args.options()?,
-        false => args.options_of_blocks(BlockTrainer::<&BlockDirectory>::options_of(&directory)?)?,
+        false => {
+            args.options_of_blocks(BlockTrainer::<&BlockDirectory>::options_of(&directory)?)?
+        }
     };
     let options = match args.machine.memory_limit {
         Some(_) => options,
@@ -45,7 +47,8 @@ pub fn run(args: &Args, path: &Path, mut progress: Progress) -> Result<(), Train
     if is_new {
         input.init = Init::of(&args.init);
     }
-    input.pseudo_counts = trainer.pseudo_counts().map(|counts| format!("{:016x}", counts.fingerprint()));
+    input.pseudo_counts =
+        trainer.pseudo_counts().map(|counts| format!("{:016x}", counts.fingerprint()));
     progress.note(&summary(&blocks, trainer.held_blocks(), trainer.epochs()));
     let provenance = Provenance::new(trainer.resolved(), options.get_evaluate_every(), input);
     progress.note(&provenance.caption());
@@ -114,7 +117,10 @@ fn refuse(args: &Args) -> Result<(), TrainError> {
         ("--diagnostics", results.diagnostics.is_some()),
         ("--assignments", results.assignments.is_some()),
         ("--doc-topics", results.doc_topics.is_some()),
-        ("--checkpoint beside --resume", args.checkpoints.resume.is_some() && args.checkpoints.checkpoint.is_some()),
+        (
+            "--checkpoint beside --resume",
+            args.checkpoints.resume.is_some() && args.checkpoints.checkpoint.is_some(),
+        ),
         ("--checkpoint-every", args.checkpoints.checkpoint_every.is_some()),
         ("--checkpoint-minutes", args.checkpoints.checkpoint_minutes.is_some()),
     ] {

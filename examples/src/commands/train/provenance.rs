@@ -112,7 +112,8 @@ impl Input {
 
     /// Describes the blocks of a directory.
     pub fn of_blocks(path: String, blocks: &BlockDirectory) -> Self {
-        let (statistics, reading) = (blocks.statistics(), serde_json::json!({ "blocks": blocks.parts().len() }));
+        let (statistics, reading) =
+            (blocks.statistics(), serde_json::json!({ "blocks": blocks.parts().len() }));
         Self {
             path,
             vocabulary: None,

@@ -107,7 +107,11 @@ impl Results {
             results.push(output.fill(|out| found.write_csv(&provenance.to_json(), out)));
         }
         let of_model = OfModel { model, curve: outcome.curve.clone() };
-        results.extend(write_of_model((self.topic_words, self.model, self.plot), &of_model, provenance));
+        results.extend(write_of_model(
+            (self.topic_words, self.model, self.plot),
+            &of_model,
+            provenance,
+        ));
         results.into_iter().collect()
     }
 
@@ -136,9 +140,7 @@ fn write_of_model(
     let (model, mut results) = (outcome.model, Vec::new());
     if let Some((layout, file)) = topic_words {
         let matrix = Matrix::of_topics(model);
-        results.push(
-            file.fill(provenance, |out| matrix.write(layout, &provenance.to_json(), out)),
-        );
+        results.push(file.fill(provenance, |out| matrix.write(layout, &provenance.to_json(), out)));
     }
     if let Some(output) = model_file {
         let model = model.clone().with_provenance(provenance.of_model(model.provenance()));

@@ -7,7 +7,7 @@ use crate::container::FileError;
 use crate::corpus::Corpus;
 use crate::corpus::assembly::Extent;
 
-/// Where a reader puts documents: in memory, or into blocks.
+/// Destination of the documents of a reader: memory, or blocks.
 #[derive(Clone, Debug, Default)]
 pub(in crate::corpus) struct Destination {
     pub extent: Extent,

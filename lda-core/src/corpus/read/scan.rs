@@ -104,7 +104,7 @@ impl<'a> Scanner<'a> {
         self.compression
     }
 
-    /// Where the documents go.
+    /// Destination of the documents.
     pub(super) fn destination(&self) -> Destination {
         Destination { extent: self.extent.clone(), blocks: self.blocks.clone() }
     }

@@ -1,7 +1,7 @@
 //! An engine over blocks at either topic width.
 
 use super::BlockRunError;
-use super::engine::{BlockEngine, FromDocuments, Run};
+use super::engine::{BlockEngine, FromDocuments, Run, VisitDocument};
 use super::store::TopicStore;
 use crate::container::FileError;
 use crate::corpus::blocks::Blocks;
@@ -72,9 +72,19 @@ impl AnyBlockEngine {
         &mut self,
         run: Run<'_, B>,
         epoch: u32,
-        f: &mut dyn FnMut(u64, &[(u32, u32)]),
+        f: &mut VisitDocument<'_>,
     ) -> Result<(), BlockRunError> {
         any_engine!(self, engine => engine.visit_documents(run, epoch, f))
+    }
+
+    /// Topics of all tokens.
+    #[cfg(test)]
+    pub fn topics<B: Blocks>(
+        &mut self,
+        run: Run<'_, B>,
+        epoch: u32,
+    ) -> Result<Vec<u32>, BlockRunError> {
+        any_engine!(self, engine => engine.topics(run, epoch))
     }
 
     /// As [`BlockEngine::check`].

@@ -25,6 +25,9 @@ use crate::train::start::FirstTopics;
 use crate::train::state::CountsError;
 use crate::train::view::CountsView;
 
+/// Callback for one document: its number in all blocks, and its (topic, tokens) entries.
+pub(super) type VisitDocument<'a> = dyn FnMut(u64, &[(u32, u32)]) + 'a;
+
 /// Parts of a run over blocks that its engine uses and does not own.
 #[derive(Debug)]
 pub(super) struct Run<'a, B> {
@@ -47,7 +50,7 @@ impl<B> Clone for Run<'_, B> {
 
 impl<B> Copy for Run<'_, B> {}
 
-/// What is found in the documents while they are in memory.
+/// Values that are found in the documents while they are in memory.
 #[derive(Debug, Default)]
 pub(super) struct FromDocuments {
     /// Document part of the log joint, if the epoch is evaluated.
@@ -134,7 +137,7 @@ impl<T: Width + Number> BlockEngine<T> {
         };
         let from = TopicSource::After(epoch - 1);
         self.visit(run, Visit { from, to: Some(epoch), held: run.held }, |engine, of_block| {
-            engine.state.make_document_rows(&of_block.corpus, &of_block.requires)?;
+            engine.state.make_document_rows(&of_block.requires)?;
             sampled.add(engine.sample(options, epoch));
             documents.add(engine, of_block)
         })?;
@@ -185,7 +188,7 @@ impl<T: Width + Number> BlockEngine<T> {
     ) -> Result<(), BlockRunError> {
         let plan = Visit { from: TopicSource::After(epoch), to: None, held: run.held };
         self.visit(run, plan, |engine, of_block| {
-            engine.state.make_document_rows(&of_block.corpus, &of_block.requires)?;
+            engine.state.make_document_rows(&of_block.requires)?;
             work(engine, of_block)
         })
     }
@@ -195,7 +198,7 @@ impl<T: Width + Number> BlockEngine<T> {
         &mut self,
         run: Run<'_, B>,
         epoch: u32,
-        f: &mut dyn FnMut(u64, &[(u32, u32)]),
+        f: &mut VisitDocument<'_>,
     ) -> Result<(), BlockRunError> {
         let mut first = 0;
         self.look(run, epoch, |engine, of_block| {
@@ -206,6 +209,22 @@ impl<T: Width + Number> BlockEngine<T> {
             first += documents as u64;
             Ok(())
         })
+    }
+
+    /// Topics of all tokens: documents in order, in each document words ascending.
+    #[cfg(test)]
+    pub fn topics<B: Blocks>(
+        &mut self,
+        run: Run<'_, B>,
+        epoch: u32,
+    ) -> Result<Vec<u32>, BlockRunError> {
+        let mut topics = Vec::new();
+        self.look(run, epoch, |engine, of_block| {
+            let state = &engine.state;
+            topics.extend_from_slice(state.assignments(&of_block.corpus).as_slice());
+            Ok(())
+        })?;
+        Ok(topics)
     }
 
     /// Compares C_w and C_k with a recount from the topics after `epoch` epochs.
@@ -299,7 +318,7 @@ impl FromDocuments {
         let has_rows =
             sets.all(|(set, requires)| requires.document_rows.is_none() || !set.rows.is_empty());
         if !has_rows {
-            engine.state.make_document_rows(&of_block.corpus, &of_block.requires)?;
+            engine.state.make_document_rows(&of_block.requires)?;
         }
         let view = CountsView::new(&engine.state, &of_block.corpus);
         if let Some(joint) = &mut self.joint {

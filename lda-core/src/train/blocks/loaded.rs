@@ -57,48 +57,56 @@ impl<B: Blocks> Loader<'_, B> {
             let what = format!("block {block}");
             return Err(FileError::malformed(what, "it has other documents than were stated"));
         }
-        let of_sets = token_sets::<T>(&corpus, self.setup);
-        let (mut sets, mut requires) = (Vec::new(), Vec::new());
-        let first = block * of_sets.len();
-        for (number, (documents, needs)) in of_sets.into_iter().enumerate() {
-            let shard = (first + number) as u16;
-            let steps = options.mh_steps as usize;
-            sets.push(TokenSet::new(shard, &corpus, &documents, &self.words, steps, needs));
-            requires.push(needs);
-        }
-        if options.exclude_converged_from.is_some() {
-            for set in &mut sets {
-                set.ages = Some(vec![TokenAge::default(); set.slots.num_tokens()]);
-            }
-        }
+        let (mut sets, requires) = self.lay_out(&corpus, block, self.setup);
         match from {
             TopicSource::Drawn(drawn) => {
                 let first = First::Drawn(drawn, part.documents.start);
                 sets.iter_mut().for_each(|set| set.initialise(&corpus, &self.words, first));
             }
-            TopicSource::After(epoch) => {
-                let tokens: TokenState<T> =
-                    self.store.read((epoch, block), part, options.topics)?;
-                let words = &self.words;
-                let restored = tokens.restore_topics(&mut sets, words, &corpus);
-                let restored = restored.and_then(|()| match self.handed_over == Some(epoch) {
-                    true => Ok(()),
-                    false => tokens.restore_rest(&mut sets, words, &corpus),
-                });
+            TopicSource::After(epoch) if self.handed_over == Some(epoch) => {
+                // The tokens lie in the order of the warm-up's sampler.
+                let warm_up = self.setup.options.of_warm_up();
+                let setup = SamplerSetup { options: &warm_up, custom: None };
+                let (mut before, _) = self.lay_out::<T>(&corpus, block, setup);
+                self.store.read((epoch, block), part, options.topics, &mut before)?;
+                let tokens = TokenState::of(&before, &self.words, &corpus);
+                let restored = tokens.restore_topics(&mut sets, &self.words, &corpus);
                 restored.map_err(|why| FileError::malformed(format!("block {block}"), why))?;
+            }
+            TopicSource::After(epoch) => {
+                self.store.read((epoch, block), part, options.topics, &mut sets)?;
             }
         }
         Ok(LoadedBlock { corpus, sets, requires })
     }
 
-    /// Writes what the tokens of a block carry after an epoch.
+    /// Lays out the tokens of a block for the samplers of `setup`.
+    fn lay_out<T: Width>(
+        &self,
+        corpus: &Corpus,
+        block: usize,
+        setup: SamplerSetup<'_>,
+    ) -> (Vec<TokenSet<T>>, Vec<Requires>) {
+        let of_sets = token_sets::<T>(corpus, setup);
+        let first = block * of_sets.len();
+        let set = |(number, (documents, needs)): (usize, (Vec<u32>, Requires))| {
+            let (shard, steps) = ((first + number) as u16, setup.options.mh_steps as usize);
+            let mut set = TokenSet::new(shard, corpus, &documents, &self.words, steps, needs);
+            if setup.options.exclude_converged_from.is_some() {
+                set.ages = Some(vec![TokenAge::default(); set.slots.num_tokens()]);
+            }
+            (set, needs)
+        };
+        of_sets.into_iter().enumerate().map(set).unzip()
+    }
+
+    /// Writes the state of a block's tokens after an epoch.
     pub fn write<T: Width + Number>(
         &self,
         (epoch, block): (u32, usize),
         loaded: &LoadedBlock<T>,
     ) -> Result<(), FileError> {
-        let tokens = TokenState::of(&loaded.sets, &self.words, &loaded.corpus);
-        self.store.write((epoch, block), &self.blocks.parts()[block], &tokens)
+        self.store.write((epoch, block), &self.blocks.parts()[block], &loaded.sets)
     }
 }
 

@@ -152,7 +152,7 @@ fn estimate<T: Width, B: Blocks>(
 
 /// Bytes per token of a block.
 struct TokenBytes {
-    /// What a token carries: its topic, pending proposals and age.
+    /// State of a token: its topic, pending proposals and age.
     carried: u64,
     /// Visits of a layout by word, and by document.
     orders: u64,

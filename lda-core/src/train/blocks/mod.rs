@@ -15,7 +15,7 @@
 //! Rows are always current, as in a run over one corpus, and C_k is current at the beginning of each block. The
 //! bits depend on options, documents and how they are cut, and on nothing else: neither on threads, nor on the
 //! number of blocks that stay in memory, nor on interruptions. They differ from those of a run over one corpus,
-//! since rows of C_d are counted anew in each epoch, in the order of the document's tokens.
+//! since rows of C_d are counted again in each epoch, in the order of the document's tokens.
 //!
 //! WarpLDA counts a word from its tokens, of which only those of one block are there: the others are in C_w, as
 //! counts that do not move. Its passes over a block's documents and words follow each other, so that a token

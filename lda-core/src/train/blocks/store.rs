@@ -4,8 +4,13 @@
 //! ```text
 //! run                          options, progress and priors of the run after its last epoch, and the list rows
 //!                              of C_w: replaced when the topics of all blocks are written
-//! topics-0000000007-00002      topics, pending proposals and ages of the tokens of block 2 after epoch 7
+//! topics-0000000007-00002      of the tokens of block 2 after epoch 7, in the order of their layout: section `tokens-0`
+//!                              has the topic of each, followed by its pending proposals, and `ages-0` how settled
+//!                              it is, if converged tokens are excluded; `tokens-1` and `ages-1` are of the hybrid's
+//!                              long documents
 //! ```
+//!
+//! The layout follows from the options and the documents. [`LAYOUT`] is a part of the files, and changes with it.
 //!
 //! The topics of the epoch before stay until the record is replaced, so that a run which is killed at any time
 //! goes on from a complete epoch.
@@ -18,12 +23,15 @@ use crate::container::pairs::{self, ABOUT, Pairs};
 use crate::container::{FileError, FileProblem, Kind, Number, Reader, Source, Writer, replace};
 use crate::corpus::blocks::Part;
 use crate::counts::TopicIndex;
+use crate::train::exclusion::TokenAge;
 use crate::train::resume_state::Lists;
 use crate::train::run_record::{RunRecord, optional};
-use crate::train::token_state::TokenState;
+use crate::train::state::TokenSet;
 
 const RUN: &str = "run";
 const PREFIX: &str = "topics-";
+/// Version of the order of tokens ([`TokenLayout`](crate::layout::TokenLayout)).
+pub(super) const LAYOUT: u32 = 1;
 
 /// Directory of a run.
 #[derive(Debug)]
@@ -59,22 +67,24 @@ impl TopicStore {
         &self,
         (epoch, block): (u32, usize),
         part: &Part,
-        tokens: &TokenState<T>,
+        sets: &[TokenSet<T>],
     ) -> Result<(), FileError> {
         replace(&self.topics(epoch, block), |file| {
-            Ok(write_tokens(file, (epoch, block), part, tokens)?)
+            Ok(write_tokens(file, (epoch, block), part, sets)?)
         })
     }
 
-    /// Reads the state of a block's tokens after an epoch of a run with `topics` topics.
+    /// Reads the state of a block's tokens after an epoch of a run with `topics` topics into `sets`, which have
+    /// its layout.
     pub fn read<T: Number + TopicIndex>(
         &self,
         (epoch, block): (u32, usize),
         part: &Part,
         topics: u32,
-    ) -> Result<TokenState<T>, FileError> {
+        sets: &mut [TokenSet<T>],
+    ) -> Result<(), FileError> {
         let path = self.topics(epoch, block);
-        let read = || {
+        let mut read = || {
             let mut file = Reader::open(BufReader::new(File::open(&path)?), Kind::Topics)?;
             let about = Pairs::parse(&file.numbers::<u8>(ABOUT)?)?;
             let found = (about.read::<u32>("epoch")?, about.read::<usize>("block")?);
@@ -84,12 +94,20 @@ impl TopicStore {
                     "it has the topics of another block: resume with the documents of the run";
                 return Err(FileError::malformed(ABOUT, why));
             }
-            let topics_of = file.exactly::<T>("topics", part.tokens)?.into_vec();
-            let (proposals, ages) =
-                (optional(&mut file, "proposals")?, optional(&mut file, "ages")?);
-            check("topics", &topics_of, topics)?;
-            check("proposals", &proposals, topics)?;
-            Ok(TokenState { topics: topics_of, proposals, ages })
+            if about.read::<u32>("layout")? != LAYOUT {
+                let why = "its tokens are in the order of another version: begin a new run";
+                return Err(FileError::malformed(ABOUT, why));
+            }
+            for (number, set) in sets.iter_mut().enumerate() {
+                let name = format!("tokens-{number}");
+                set.tokens = file.exactly(&name, set.tokens.len() as u64)?.into_vec();
+                check(&name, &set.tokens, topics)?;
+                if let Some(ages) = &mut set.ages {
+                    let found = file.exactly::<u8>(&format!("ages-{number}"), ages.len() as u64)?;
+                    *ages = found.iter().map(|&byte| TokenAge::from_byte(byte)).collect();
+                }
+            }
+            Ok(())
         };
         read().map_err(|error: FileError| error.at(&path))
     }
@@ -162,23 +180,22 @@ fn write_tokens<W: Write + Seek, T: Number + TopicIndex>(
     out: W,
     (epoch, block): (u32, usize),
     part: &Part,
-    tokens: &TokenState<T>,
+    sets: &[TokenSet<T>],
 ) -> std::io::Result<()> {
-    let TokenState { topics, proposals, ages } = tokens;
-    let sections = 2 + usize::from(!proposals.is_empty()) + usize::from(!ages.is_empty());
-    let mut file = Writer::new(out, Kind::Topics, sections)?;
+    let of_ages = sets.iter().filter(|set| set.ages.is_some()).count();
+    let mut file = Writer::new(out, Kind::Topics, 1 + sets.len() + of_ages)?;
     let about = [
         ("epoch", epoch.to_string()),
         ("block", block.to_string()),
         ("documents", format!("{:016x}", part.fingerprint)),
+        ("layout", LAYOUT.to_string()),
     ];
     file.section(ABOUT, pairs::to_bytes(about.iter().map(|(name, value)| (*name, &**value))))?;
-    file.section("topics", topics.iter().copied())?;
-    if !proposals.is_empty() {
-        file.section("proposals", proposals.iter().copied())?;
-    }
-    if !ages.is_empty() {
-        file.section("ages", ages.iter().copied())?;
+    for (number, set) in sets.iter().enumerate() {
+        file.section(&format!("tokens-{number}"), set.tokens.iter().copied())?;
+        if let Some(ages) = &set.ages {
+            file.section(&format!("ages-{number}"), ages.iter().map(|age| age.to_byte()))?;
+        }
     }
     file.finish()?.flush()
 }

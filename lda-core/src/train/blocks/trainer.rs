@@ -577,19 +577,9 @@ fn corpus_id<B: Blocks>(blocks: &B) -> CorpusId {
 
 #[cfg(test)]
 impl<B: Blocks> BlockTrainer<B> {
-    /// Topics of all tokens, as they are in the files.
-    pub(super) fn topics(&self) -> Vec<u32> {
-        let (epoch, options) = (self.progress.epoch, self.progress.current());
-        let of_block = |(block, part): (usize, &crate::corpus::blocks::Part)| -> Vec<u32> {
-            let at = (epoch, block);
-            match options.narrow {
-                true => {
-                    let tokens = self.store.read::<u16>(at, part, options.topics).unwrap();
-                    tokens.topics.into_iter().map(u32::from).collect()
-                }
-                false => self.store.read::<u32>(at, part, options.topics).unwrap().topics,
-            }
-        };
-        self.blocks.parts().iter().enumerate().flat_map(of_block).collect()
+    /// Topics of all tokens: documents in order, in each document words ascending.
+    pub(super) fn topics(&mut self) -> Vec<u32> {
+        let epoch = self.progress.epoch;
+        self.with(|engine, run| engine.topics(run, epoch)).unwrap()
     }
 }

@@ -1,7 +1,7 @@
 //! Counts of a run over blocks: C_w and C_k of all tokens, of which one block's are at hand.
 //!
 //! A block's tokens are added to the counts when the run begins. Samplers keep them up to date afterwards,
-//! but for WarpLDA, which counts a word anew from its tokens: those of the block are taken out of C_w
+//! but for WarpLDA, which counts a word from its tokens: those of the block are taken out of C_w
 //! before, so that the rows hold what the block does not ([`WordBlock::counted`](crate::sampler::WordBlock)).
 
 use std::ops::Range;
@@ -10,7 +10,6 @@ use rayon::prelude::*;
 
 use super::recount::{Tally, tally_words};
 use super::{State, TokenSet};
-use crate::corpus::Corpus;
 use crate::counts::{Rows, RowsTooLarge, TopicIndex};
 use crate::sampler::Requires;
 use crate::train::seed_counts::of_word;
@@ -64,20 +63,19 @@ impl<T: TopicIndex> State<T> {
     }
 
     /// Sets the document rows of the sets, made for `requires`, to the counts of their tokens.
-    pub fn make_document_rows(
-        &mut self,
-        corpus: &Corpus,
-        requires: &[Requires],
-    ) -> Result<(), RowsTooLarge> {
-        let Self { topics, words, sets, .. } = self;
+    pub fn make_document_rows(&mut self, requires: &[Requires]) -> Result<(), RowsTooLarge> {
+        let Self { topics, sets, .. } = self;
         for (set, &requires) in sets.iter_mut().zip(requires) {
             let mut rows = set.empty_rows(*topics, requires)?;
             let of_set: &TokenSet<T> = set;
             rows.par_iter_mut().enumerate().for_each(|(range, rows)| {
+                let (by_document, starts) = of_set.by_document(range);
                 let mut tally = Tally::new(*topics);
-                of_set.recount_range(corpus, words, range, &mut tally, |local, counts| {
-                    rows.write(local, counts.iter().copied());
-                });
+                for (local, ends) in starts.windows(2).enumerate() {
+                    let tokens = &by_document[ends[0] as usize..ends[1] as usize];
+                    tokens.iter().for_each(|topic| tally.add(topic.get(), 1));
+                    rows.write(local, tally.take().iter().copied());
+                }
             });
             set.rows = rows;
         }
@@ -87,6 +85,26 @@ impl<T: TopicIndex> State<T> {
     /// Sum of C_k, with pseudo-counts.
     pub fn sum_of_totals(&self) -> u64 {
         self.totals.iter().map(|&total| u64::from(total)).sum()
+    }
+}
+
+impl<T: TopicIndex> TokenSet<T> {
+    /// Topics of a range's tokens, document by document in the order of the layout, and the start of each
+    /// document, then the number of tokens.
+    fn by_document(&self, range: usize) -> (Vec<T>, Vec<u32>) {
+        let mut starts = vec![0];
+        starts.extend(self.slots.lengths(range).iter().scan(0, |next, &length| {
+            *next += length;
+            Some(*next)
+        }));
+        let mut next = starts.clone();
+        let mut tokens = vec![T::default(); self.slots.range_slots(range).len()];
+        self.slots.for_each_slot(range, |document, slot| {
+            let at = &mut next[document];
+            tokens[*at as usize] = self.tokens[slot * self.stride];
+            *at += 1;
+        });
+        (tokens, starts)
     }
 }
 

@@ -18,34 +18,20 @@ impl<T: TopicIndex> TokenSet<T> {
     ) {
         let mut tally = Tally::new(topics);
         for range in 0..self.slots.num_ranges() {
-            self.recount_range(corpus, words, range, &mut tally, |local, counts| {
-                f(range, local, counts);
+            let base = self.slots.range_slots(range).start;
+            let mut current = 0;
+            self.slots.for_each_pair(corpus, words, range, |local, _, slots| {
+                if local != current {
+                    f(range, current, tally.take());
+                    current = local;
+                }
+                for slot in slots {
+                    tally.add(self.topic(base + slot as usize), 1);
+                }
             });
-        }
-    }
-
-    /// As [`recount_documents`](Self::recount_documents), for one range.
-    pub(super) fn recount_range(
-        &self,
-        corpus: &Corpus,
-        words: &WordRanges,
-        range: usize,
-        tally: &mut Tally,
-        mut f: impl FnMut(usize, &[(u32, u32)]),
-    ) {
-        let base = self.slots.range_slots(range).start;
-        let mut current = 0;
-        self.slots.for_each_pair(corpus, words, range, |local, _, slots| {
-            if local != current {
-                f(current, tally.take());
-                current = local;
+            if !self.slots.documents(range).is_empty() {
+                f(range, current, tally.take());
             }
-            for slot in slots {
-                tally.add(self.topic(base + slot as usize), 1);
-            }
-        });
-        if !self.slots.documents(range).is_empty() {
-            f(current, tally.take());
         }
     }
 }
