@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     Run,
     /// Topics of the tokens of a block.
     Topics,
+    /// Order of the tokens of a block.
+    Layout,
 }
 
 impl Kind {
@@ -27,6 +29,7 @@ impl Kind {
             Self::Statistics => "stats",
             Self::Run => "run",
             Self::Topics => "topics",
+            Self::Layout => "layout",
         }
     }
 

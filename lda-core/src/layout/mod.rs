@@ -21,6 +21,7 @@
 mod token_layout;
 mod words;
 
+pub(crate) use token_layout::LayoutParts;
 pub use token_layout::{BlockBounds, InverseIndex, Order, RowRun, TokenLayout, TokenOrder};
 pub use words::WordRanges;
 

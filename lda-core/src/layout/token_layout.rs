@@ -1,10 +1,14 @@
 //! Token axis of the layout: one slot per token, in blocks (document range, word range), each
 //! ordered by word or by document.
 
+mod parts;
+
 use std::ops::Range;
 
 use crate::corpus::{Corpus, Document};
 use crate::layout::{WordRanges, greedy_partition};
+
+pub(crate) use parts::LayoutParts;
 
 /// Order of tokens in memory, which is the order of sampling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

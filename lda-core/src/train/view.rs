@@ -25,8 +25,13 @@ enum WordRows<'a, T> {
 }
 
 impl<'a, T: TopicIndex> CountsView<'a, T> {
-    pub fn new(state: &'a State<T>, corpus: &'a Corpus) -> Self {
-        let mut places = vec![None; corpus.num_documents()];
+    pub fn new(state: &'a State<T>, corpus: &Corpus) -> Self {
+        Self::of_documents(state, corpus.num_documents())
+    }
+
+    /// View of a state with so many documents.
+    pub fn of_documents(state: &'a State<T>, documents: usize) -> Self {
+        let mut places = vec![None; documents];
         let mut offsets = Vec::new();
         for (s, set) in state.sets.iter().enumerate() {
             let mut of_set = Vec::new();

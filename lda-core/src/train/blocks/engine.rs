@@ -202,8 +202,8 @@ impl<T: Width + Number> BlockEngine<T> {
     ) -> Result<(), BlockRunError> {
         let mut first = 0;
         self.look(run, epoch, |engine, of_block| {
-            let view = CountsView::new(&engine.state, &of_block.corpus);
-            let documents = of_block.corpus.num_documents();
+            let view = CountsView::of_documents(&engine.state, of_block.num_documents);
+            let documents = of_block.num_documents;
             let visit: &mut VisitRow<'_> = &mut |d, row| f(first + d as u64, row);
             view.visit_documents(0..documents, visit);
             first += documents as u64;
@@ -218,10 +218,11 @@ impl<T: Width + Number> BlockEngine<T> {
         run: Run<'_, B>,
         epoch: u32,
     ) -> Result<Vec<u32>, BlockRunError> {
-        let mut topics = Vec::new();
-        self.look(run, epoch, |engine, of_block| {
-            let state = &engine.state;
-            topics.extend_from_slice(state.assignments(&of_block.corpus).as_slice());
+        let (mut topics, mut block) = (Vec::new(), 0);
+        self.look(run, epoch, |engine, _| {
+            let documents = run.blocks.read(block)?;
+            topics.extend_from_slice(engine.state.assignments(&documents).as_slice());
+            block += 1;
             Ok(())
         })?;
         Ok(topics)
@@ -320,7 +321,7 @@ impl FromDocuments {
         if !has_rows {
             engine.state.make_document_rows(&of_block.requires)?;
         }
-        let view = CountsView::new(&engine.state, &of_block.corpus);
+        let view = CountsView::of_documents(&engine.state, of_block.num_documents);
         if let Some(joint) = &mut self.joint {
             *joint += document_part(&view, &engine.alpha).expect("priors were checked");
         }

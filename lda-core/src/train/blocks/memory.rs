@@ -20,7 +20,7 @@ pub struct BlockMemory {
     pub words: u64,
     /// Document rows of the largest block, copies of its topics, and arrays over topics of all threads.
     pub work: u64,
-    /// Each block, laid out, with its documents.
+    /// Each block, laid out.
     pub blocks: Vec<u64>,
 }
 
@@ -139,8 +139,9 @@ fn estimate<T: Width, B: Blocks>(
         };
         let rows = requires.iter().filter_map(|requires| requires.document_rows).map(rows);
         let rows = (rows.fold(0.0, f64::max) * share) as u64;
-        // Topics as they are read, and as they are written.
-        let copies = 2 * (part.tokens * of_token.carried + 16 * part.num_documents());
+        // Topics and partners as they are read and written, and the documents when they are laid out.
+        let copies =
+            part.tokens * (2 * of_token.carried + 4) + 8 * part.pairs + 16 * part.num_documents();
         let longest = lengths().last().map_or(0, |(length, _)| u64::from(length));
         let word = frequencies().max().unwrap_or(0).min(part.tokens);
         let proposes = requires.iter().any(|requires| requires.proposals);
@@ -167,10 +168,10 @@ impl TokenBytes {
         Self { carried: stride * size_of::<T>() as u64 + age, orders: if both { 2 } else { 1 } }
     }
 
-    /// Bytes of a block: its documents, their tokens, the order of the tokens, and visits.
+    /// Bytes of a laid-out block: its tokens, their order, and visits.
     fn of_block(&self, part: &Part, ranges: u64) -> u64 {
-        let documents = 8 * part.pairs + 16 * part.num_documents();
         let visits = 8 * part.pairs.min(self.orders * part.tokens);
+        let documents = 8 * part.num_documents();
         documents + part.tokens * (self.carried + 4) + visits + (ranges + 1) * (ranges + 1) * 32
     }
 }

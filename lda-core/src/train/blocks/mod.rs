@@ -22,11 +22,13 @@
 //! sees the moves of all blocks before it.
 //!
 //! # Cost
-//! An epoch reads each block (about 8 bytes per pair of document and word), lays it out and counts its C_d,
-//! beside the sampling; it writes 2 bytes per token. Samplers with stale tables make them once per block.
+//! A block is laid out once, and its layout is a file too. Beside the sampling, an epoch reads the layout of each
+//! block that does not stay in memory (2 bytes per token, and 8 per visit of a word or document) and the topics,
+//! counts C_d, and writes 2 bytes per token. Samplers with stale tables make them once per block.
 
 mod any_engine;
 mod engine;
+mod layout_file;
 mod loaded;
 mod memory;
 mod store;

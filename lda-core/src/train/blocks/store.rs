@@ -4,6 +4,7 @@
 //! ```text
 //! run                          options, progress and priors of the run after its last epoch, and the list rows
 //!                              of C_w: replaced when the topics of all blocks are written
+//! layout-00002                 order of the tokens of block 2 ([`layout_file`](super::layout_file))
 //! topics-0000000007-00002      of the tokens of block 2 after epoch 7, in the order of their layout: section `tokens-0`
 //!                              has the topic of each, followed by its pending proposals, and `ages-0` how settled
 //!                              it is, if converged tokens are excluded; `tokens-1` and `ages-1` are of the hybrid's
@@ -60,6 +61,11 @@ impl TopicStore {
 
     fn topics(&self, epoch: u32, block: usize) -> PathBuf {
         self.directory.join(format!("{PREFIX}{epoch:010}-{block:05}"))
+    }
+
+    /// File of the layout of a block.
+    pub fn layout(&self, block: usize) -> PathBuf {
+        self.directory.join(format!("layout-{block:05}"))
     }
 
     /// Writes the state of a block's tokens after an epoch.
@@ -170,6 +176,9 @@ impl TopicStore {
                 return Err(FileError::from(error).at(&path));
             }
             _ => {}
+        }
+        for block in (0..).map(|block| self.layout(block)).take_while(|path| path.exists()) {
+            fs::remove_file(&block).map_err(|error| FileError::from(error).at(&block))?;
         }
         // No run has this many epochs.
         self.remove_other_epochs(u32::MAX)

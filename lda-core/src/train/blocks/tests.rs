@@ -146,7 +146,7 @@ fn token_sets_of_all_blocks_have_different_numbers() {
     let words = WordRanges::new(blocks.statistics().word_frequencies(), resolved.ranges);
     let loader = Loader {
         blocks: &blocks,
-        store: &TopicStore::open(&scratch.join("run")),
+        store: &TopicStore::create(&scratch.join("run")).unwrap(),
         setup: SamplerSetup { options: &resolved, custom: None },
         words: words.into(),
         handed_over: None,
@@ -300,45 +300,53 @@ fn errors_of_files_leave_the_last_epoch() {
     trainer.epoch().unwrap();
     let expected = trainer.topics();
     drop(trainer);
-    let part = blocks.path().join(Manifest::part_name(2));
-    let of_topics = run.join("topics-0000000001-00002");
     let begin = || {
         fs::remove_dir_all(&run).unwrap();
         let mut trainer = BlockTrainer::new(&blocks, &options, &run).unwrap();
         trainer.epoch().unwrap();
         trainer
     };
-    for path in [&part, &of_topics] {
+    for name in ["layout-00002", "topics-0000000001-00002"] {
+        let path = run.join(name);
         // Missing, torn, with a changed bit, of another block.
         for damage in 0..4 {
             let mut trainer = begin();
-            let whole = fs::read(path).unwrap();
-            let other = fs::read(path.with_file_name(match damage {
-                3 if path == &part => Manifest::part_name(1),
-                _ => path.file_name().unwrap().to_str().unwrap().replace("-00002", "-00001"),
-            }));
+            let whole = fs::read(&path).unwrap();
             match damage {
-                0 => fs::remove_file(path).unwrap(),
-                1 => fs::write(path, &whole[..whole.len() / 2]).unwrap(),
+                0 => fs::remove_file(&path).unwrap(),
+                1 => fs::write(&path, &whole[..whole.len() / 2]).unwrap(),
                 2 => {
                     let mut changed = whole.clone();
                     *changed.last_mut().unwrap() ^= 1;
-                    fs::write(path, changed).unwrap();
+                    fs::write(&path, changed).unwrap();
                 }
-                _ => fs::write(path, other.unwrap()).unwrap(),
+                _ => {
+                    let other = run.join(name.replace("-00002", "-00001"));
+                    fs::write(&path, fs::read(other).unwrap()).unwrap();
+                }
+            }
+            if damage == 0 && name.starts_with("layout") {
+                // The block is laid out again.
+                trainer.epoch().unwrap();
+                assert_eq!(trainer.topics(), expected);
+                continue;
             }
             let error = refused(trainer.epoch());
             assert!(error.starts_with(&path.display().to_string()), "{error}");
             assert!(matches!(trainer.epoch(), Err(BlockRunError::Failed)));
             let error = refused(BlockTrainer::resume(&blocks, &options, &run));
             assert!(error.starts_with(&path.display().to_string()), "{error}");
-            fs::write(path, &whole).unwrap();
+            fs::write(&path, &whole).unwrap();
             let mut again = BlockTrainer::resume(&blocks, &options, &run).unwrap();
             assert_eq!((again.epochs(), again.topics()), (1, after_one.clone()));
             again.epoch().unwrap();
             assert_eq!(again.topics(), expected, "{} {damage}", path.display());
         }
     }
+    // Blocks are read when a run begins.
+    fs::remove_file(blocks.path().join(Manifest::part_name(2))).unwrap();
+    let error = refused(BlockTrainer::new(&blocks, &options, scratch.join("other")));
+    assert!(error.contains("part-00002: "), "{error}");
 }
 
 /// The exact sampler's law over blocks is Gibbs sampling's: its curve ends where that of one corpus does.
