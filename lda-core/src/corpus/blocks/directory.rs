@@ -17,7 +17,7 @@ use crate::corpus::{Corpus, Vocabulary};
 ///
 /// let path = std::env::temp_dir().join(format!("lda-blocks-{}", std::process::id()));
 /// let corpus = Corpus::from_words([["tree", "leaf"], ["sea", "wave"], ["leaf", "sea"]])?;
-/// BlockDirectory::cut(&corpus, 2, &path)?;
+/// BlockDirectory::cut(&corpus, 3, &path)?;
 ///
 /// let blocks = BlockDirectory::open(&path)?;
 /// assert_eq!(blocks.parts().len(), 2);

@@ -62,7 +62,7 @@ impl TrainOptions {
     ///
     /// let path = std::env::temp_dir().join(format!("lda-block-memory-{}", std::process::id()));
     /// let corpus = Corpus::from_tokens((0..100u32).map(|d| [d % 7, d % 3, d % 5]))?;
-    /// let blocks = BlockDirectory::cut(&corpus, 60, &path)?;
+    /// let blocks = BlockDirectory::cut(&corpus, 30, &path)?;
     /// let memory = TrainOptions::new(10).estimate_block_memory(&blocks)?;
     /// assert!(memory.total(0) < memory.total(5));
     /// assert_eq!(memory.held_within(memory.total(2)), Some(2));
