@@ -294,14 +294,15 @@ pub fn cut(
 ) -> Result<BlockDirectory, ReadingError> {
     refuse_dates(args)?;
     let options = read_options(args, None)?;
-    let cut = BlockDirectory::read_named(path, &options, tokens, directory, |words| {
+    let cut = BlockDirectory::read_named(path, &options, tokens, directory, |words, report| {
+        check_fit(args, report)?;
         match &args.vocabulary {
-            Some(vocabulary) => words.with_vocabulary(vocabulary),
+            Some(vocabulary) => Ok(words.with_vocabulary(vocabulary)?),
             None if words.vocabulary().is_none() => Ok(name_words(words, path, note)?.0),
-            None => Ok(words),
+            None => Ok::<_, ReadingError>(words),
         }
-    });
-    noted(cut?, args, &path.display().to_string(), note)
+    })?;
+    noted(cut, &path.display().to_string(), note)
 }
 
 /// Reads a stream into blocks, as [`cut`] does.
@@ -322,8 +323,9 @@ pub fn cut_from(
         return Err(ReadingError::Usage(why.to_owned()));
     }
     let options = read_options(args, None)?;
-    let cut = BlockDirectory::read_from(reader, NAME, &options, tokens, directory)?;
-    noted(cut, args, NAME, note)
+    let fits = |words, report: &ReadReport| check_fit(args, report).map(|()| words);
+    let cut = BlockDirectory::read_from(reader, NAME, &options, tokens, directory, fits)?;
+    noted(cut, NAME, note)
 }
 
 /// Dates are in a file of all documents, which are not in memory at once.
@@ -339,11 +341,9 @@ fn refuse_dates(args: &ReadingArgs) -> Result<(), ReadingError> {
 /// Says what was read, and leaves out words without tokens if words have names, as [`read`] does.
 fn noted(
     (blocks, report): (BlockDirectory, ReadReport),
-    args: &ReadingArgs,
     name: &str,
     note: &mut dyn FnMut(&str),
 ) -> Result<BlockDirectory, ReadingError> {
-    check_fit(args, &report)?;
     note(&format!("{name}: {report}"));
     note_skipped(&report.skipped_files, note);
     if blocks.vocabulary().is_none() {

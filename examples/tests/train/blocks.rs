@@ -48,9 +48,9 @@ fn the_model_depends_on_the_blocks_and_not_on_memory() {
         assert!(said.contains("three in memory at a time"), "{said}");
         assert!(found == expected, "{threads} threads");
     }
-    let names: Vec<String> =
-        scratch.files().into_iter().filter(|name| name.starts_with('.')).collect();
-    assert!(names.is_empty() && !scratch.0.join("blocks/.run").exists(), "{names:?}");
+    let left = std::fs::read_dir(scratch.0.join("blocks")).unwrap();
+    let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(left.filter(|name| name.starts_with('.')).count(), 0, "files of runs are removed");
 }
 
 /// At any moment: while blocks are counted, sampled or written, and between epochs.
@@ -110,9 +110,23 @@ fn bad_input_is_refused_by_name() {
         let said = refused(&format!("blocks {option}"), 2);
         assert!(said.contains("is for documents in memory"), "{said}");
     }
+    // They would be ignored without a word.
+    for option in
+        ["--vocabulary words.txt", "--format svmlight", "--min-length 7", "--stop-words x"]
+    {
+        let said = refused(&format!("blocks {option}"), 2);
+        assert!(said.contains("give it to lda cut"), "{said}");
+    }
     std::fs::remove_file(scratch.0.join("blocks/part-00001")).unwrap();
     let said = refused("blocks --topics 3 --epochs 2", 1);
     assert!(said.contains("part-00001: "), "{said}");
+    let left = std::fs::read_dir(scratch.0.join("blocks")).unwrap();
+    let left = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(left.filter(|name| name.starts_with('.')).count(), 0);
+    // Words of numbers have no length.
+    let output = cut(&scratch, "docword.txt --out misfit --min-length 3");
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(!scratch.0.join("misfit/manifest").exists());
     std::fs::write(scratch.0.join("blocks/manifest"), "lda documents 3\nwords x\n").unwrap();
     let said = refused("blocks", 1);
     assert!(said.contains("manifest") && said.contains("line 2"), "{said}");

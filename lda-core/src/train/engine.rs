@@ -35,7 +35,7 @@ pub(crate) struct Engine<T: TopicIndex> {
     wave: u64,
     /// Number of times that the hybrid's next epoch runs WarpLDA's two passes.
     rounds: u16,
-    /// Whether the state has the tokens of one block at a time.
+    /// True if the state has the tokens of one block at a time.
     in_blocks: bool,
 }
 

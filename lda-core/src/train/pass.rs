@@ -80,7 +80,7 @@ pub(crate) struct PassParams<'a> {
     pub last_round: bool,
     /// Whether converged tokens are excluded in this epoch.
     pub exclude: bool,
-    /// Whether C_w holds the tokens of other blocks alone when WarpLDA begins to count words.
+    /// True if C_w does not have the tokens of the block when WarpLDA begins to count words.
     pub counted: bool,
     pub mh_steps: usize,
     pub isa: crate::simd::Isa,

@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::{Args as _, Command};
 use lda_core::Corpus;
 use lda_core::corpus::blocks::{BlockDirectory, Blocks};
 use lda_core::model::TopicModel;
 use lda_core::train::blocks::{BlockRunError, BlockTrainer};
 use lda_core::train::{OptionsError, TrainOptions};
 use lda_examples::memory;
+use lda_examples::reading::ReadingArgs;
 
 use crate::commands::train::args::Args;
 use crate::commands::train::error::TrainError;
@@ -27,6 +29,8 @@ pub fn run(args: &Args, path: &Path, mut progress: Progress) -> Result<(), Train
     let mut results = Results::create(&args.results)?;
     let blocks = BlockDirectory::open(path)?;
     let (directory, is_new) = directory(args, path);
+    // Also after an error.
+    let _own = (!args.keeps_blocks()).then(|| OwnDirectory(directory.clone()));
     let options = match is_new {
         true => args.options()?,
         false => {
@@ -61,11 +65,6 @@ pub fn run(args: &Args, path: &Path, mut progress: Progress) -> Result<(), Train
 
     let provenance = provenance.after(trainer.resolved(), last.epoch);
     let model = trainer.model();
-    if !args.keeps_blocks() {
-        // Without a checkpoint nothing goes on from them.
-        trainer.remove_files()?;
-        let _ = std::fs::remove_dir(&directory);
-    }
     let log_written = log.map_or(Ok(()), Log::finish);
     let written = results.write_of_model(&OfModel { model: &model, curve }, &provenance);
     let shown = show(args, &model, options.get_seed(), None, &provenance);
@@ -107,8 +106,25 @@ fn directory(args: &Args, path: &Path) -> (PathBuf, bool) {
     }
 }
 
-/// Refuses options that need all documents in memory.
+/// The files of a run that cannot be resumed, which are removed when it ends.
+struct OwnDirectory(PathBuf);
+
+impl Drop for OwnDirectory {
+    fn drop(&mut self) {
+        // Its files do no harm where they cannot be removed.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Refuses options that need all documents in memory, and those of reading, which were given to `lda cut`.
 fn refuse(args: &Args) -> Result<(), TrainError> {
+    let reading = ReadingArgs::augment_args(Command::new("reading"));
+    if let Some(given) = reading.get_arguments().find(|arg| args.is_given(arg.get_id().as_str())) {
+        let option = given.get_long().unwrap_or(given.get_id().as_str());
+        return Err(TrainError::Usage(format!(
+            "--{option} applies when documents are read, and PATH is a directory of blocks: give it to lda cut"
+        )));
+    }
     let results = &args.results;
     for (option, is_given) in [
         ("--held-out", args.hold_out.held_out.is_some()),
@@ -123,6 +139,7 @@ fn refuse(args: &Args) -> Result<(), TrainError> {
         ),
         ("--checkpoint-every", args.checkpoints.checkpoint_every.is_some()),
         ("--checkpoint-minutes", args.checkpoints.checkpoint_minutes.is_some()),
+        ("--checkpoint-keep", args.is_given("checkpoint_keep")),
     ] {
         if is_given {
             return Err(TrainError::Usage(format!(

@@ -94,7 +94,26 @@ impl Init {
 impl Input {
     /// Describes `corpus`, which was read from `path`.
     pub fn new(path: String, corpus: &Corpus, reading: serde_json::Value) -> Self {
-        let mut input = Self {
+        let mut input = Self::without_sizes(path, reading);
+        input.measure(corpus);
+        input
+    }
+
+    /// Describes the blocks of a directory.
+    pub fn of_blocks(path: String, blocks: &BlockDirectory) -> Self {
+        let (statistics, reading) =
+            (blocks.statistics(), serde_json::json!({ "blocks": blocks.parts().len() }));
+        Self {
+            documents: statistics.num_documents() as usize,
+            words: statistics.num_words(),
+            tokens: statistics.num_tokens(),
+            fingerprint: format!("{:016x}", blocks.fingerprint()),
+            ..Self::without_sizes(path, reading)
+        }
+    }
+
+    fn without_sizes(path: String, reading: serde_json::Value) -> Self {
+        Self {
             path,
             vocabulary: None,
             reading,
@@ -105,26 +124,6 @@ impl Input {
             words: 0,
             tokens: 0,
             fingerprint: String::new(),
-        };
-        input.measure(corpus);
-        input
-    }
-
-    /// Describes the blocks of a directory.
-    pub fn of_blocks(path: String, blocks: &BlockDirectory) -> Self {
-        let (statistics, reading) =
-            (blocks.statistics(), serde_json::json!({ "blocks": blocks.parts().len() }));
-        Self {
-            path,
-            vocabulary: None,
-            reading,
-            held_out: None,
-            init: None,
-            pseudo_counts: None,
-            documents: statistics.num_documents() as usize,
-            words: statistics.num_words(),
-            tokens: statistics.num_tokens(),
-            fingerprint: format!("{:016x}", blocks.fingerprint()),
         }
     }
 

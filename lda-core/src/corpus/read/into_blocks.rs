@@ -57,21 +57,22 @@ impl BlockDirectory {
         tokens: u64,
         directory: impl AsRef<Path>,
     ) -> Result<(Self, ReadReport), CutError> {
-        Self::read_named(path, options, tokens, directory, Ok)
+        Self::read_named(path, options, tokens, directory, |words, _| Ok(words))
     }
 
     /// As [`read`](Self::read), and names the words before they are written: `name` gets a corpus without
-    /// documents and returns it with a vocabulary ([`Corpus::with_vocabulary`]).
+    /// documents and returns it with a vocabulary ([`Corpus::with_vocabulary`]). It also gets the report, and may
+    /// refuse what was read: the directory cannot be opened then.
     ///
     /// # Errors
     /// [`CutError`], and those of `name`.
-    pub fn read_named(
+    pub fn read_named<E: From<CutError>>(
         path: impl AsRef<Path>,
         options: &ReadOptions,
         tokens: u64,
         directory: impl AsRef<Path>,
-        name: impl FnOnce(Corpus) -> Result<Corpus, ReadError>,
-    ) -> Result<(Self, ReadReport), CutError> {
+        name: impl FnOnce(Corpus, &ReadReport) -> Result<Corpus, E>,
+    ) -> Result<(Self, ReadReport), E> {
         let path = path.as_ref();
         let read = |sink: &BlockSink| {
             if path.is_dir() {
@@ -87,22 +88,24 @@ impl BlockDirectory {
         cut((path, options), BlocksTo { tokens, directory: directory.as_ref() }, read, name)
     }
 
-    /// As [`read`](Self::read), from a stream, which may be compressed. Errors refer to it as `name`.
+    /// As [`read_named`](Self::read_named), from a stream, which may be compressed. Errors refer to it as
+    /// `stream`.
     ///
     /// # Errors
-    /// [`CutError`].
-    pub fn read_from(
+    /// [`CutError`], and those of `name`.
+    pub fn read_from<E: From<CutError>>(
         reader: impl std::io::Read,
-        name: impl AsRef<Path>,
+        stream: impl AsRef<Path>,
         options: &ReadOptions,
         tokens: u64,
         directory: impl AsRef<Path>,
-    ) -> Result<(Self, ReadReport), CutError> {
-        let name = name.as_ref();
+        name: impl FnOnce(Corpus, &ReadReport) -> Result<Corpus, E>,
+    ) -> Result<(Self, ReadReport), E> {
+        let stream = stream.as_ref();
         let read = |sink: &BlockSink| {
-            detect_and_parse(Input::stream(reader, name).into_blocks(sink), options)
+            detect_and_parse(Input::stream(reader, stream).into_blocks(sink), options)
         };
-        cut((name, options), BlocksTo { tokens, directory: directory.as_ref() }, read, Ok)
+        cut((stream, options), BlocksTo { tokens, directory: directory.as_ref() }, read, name)
     }
 }
 
@@ -121,12 +124,25 @@ impl Input<'_> {
 }
 
 /// Reads documents into blocks with `read`, which returns those that are left, with the vocabulary.
-fn cut(
+fn cut<E: From<CutError>>(
     (path, options): (&Path, &ReadOptions),
     to: BlocksTo<'_>,
     read: impl FnOnce(&BlockSink) -> Result<(Corpus, ReadReport), ReadError>,
-    name: impl FnOnce(Corpus) -> Result<Corpus, ReadError>,
-) -> Result<(BlockDirectory, ReadReport), CutError> {
+    name: impl FnOnce(Corpus, &ReadReport) -> Result<Corpus, E>,
+) -> Result<(BlockDirectory, ReadReport), E> {
+    let (writer, words, mut report) = write_blocks((path, options), to, read)?;
+    let words = name(words, &report)?;
+    let blocks = finish(writer, words, (path, options), &report)?;
+    measure(&mut report, &blocks);
+    Ok((blocks, report))
+}
+
+/// Reads documents into blocks; returns their writer, a corpus of the words without documents, and the report.
+fn write_blocks(
+    (path, options): (&Path, &ReadOptions),
+    to: BlocksTo<'_>,
+    read: impl FnOnce(&BlockSink) -> Result<(Corpus, ReadReport), ReadError>,
+) -> Result<(BlockWriter, Corpus, ReadReport), CutError> {
     check(options)?;
     let writer = BlockWriter::create(to.directory)?;
     let sink = BlockSink::new(writer, to.tokens.max(1), options.max_unused_words);
@@ -150,10 +166,8 @@ fn cut(
         writer.retain_words(|word| kept[word])?;
         words.retain_words(|word| kept.get(word as usize).copied().unwrap_or(false));
     }
-    let words = name(words)?;
-    let blocks = finish(writer, words, (path, options), &report)?;
-    measure(&mut report, &blocks, all);
-    Ok((blocks, report))
+    report.dropped_tokens += all - writer.statistics().num_tokens();
+    Ok((writer, words, report))
 }
 
 /// Refuses options that need all documents at once.
@@ -173,7 +187,7 @@ fn check(options: &ReadOptions) -> Result<(), ReadError> {
     }
 }
 
-/// Whether each word stays; `None` if all do.
+/// For each word, true if it stays; `None` if all do.
 fn kept_words(
     statistics: &Statistics,
     options: &ReadOptions,
@@ -221,7 +235,7 @@ fn finish(
 }
 
 /// Sets the sizes of all documents.
-fn measure(report: &mut ReadReport, blocks: &BlockDirectory, all: u64) {
+fn measure(report: &mut ReadReport, blocks: &BlockDirectory) {
     let statistics = blocks.statistics();
     let unused = statistics.word_frequencies().iter().filter(|&&tokens| tokens == 0);
     report.documents = statistics.num_documents();
@@ -230,7 +244,6 @@ fn measure(report: &mut ReadReport, blocks: &BlockDirectory, all: u64) {
     report.tokens = statistics.num_tokens();
     report.empty_documents = statistics.num_empty();
     report.unused_words = unused.count() as u64;
-    report.dropped_tokens += all - report.tokens;
 }
 
 /// The error of a block that was not written.
@@ -427,8 +440,10 @@ mod tests {
             crate::corpus::write_uci(&whole, &mut file).unwrap();
             let scratch = Scratch::new();
             let options = ReadOptions { format: Some(Format::Uci), ..ReadOptions::default() };
+            let name = |words, _: &ReadReport| Ok::<_, CutError>(words);
             let (blocks, _) =
-                BlockDirectory::read_from(&file[..], "docs", &options, tokens, &scratch.0).unwrap();
+                BlockDirectory::read_from(&file[..], "docs", &options, tokens, &scratch.0, name)
+                    .unwrap();
             prop_assert!(joined(&blocks) == whole);
             let largest = blocks.parts().iter().map(|part| part.tokens).max().unwrap();
             let longest = whole.documents().map(|document| document.len()).max().unwrap();

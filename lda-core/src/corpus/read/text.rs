@@ -163,7 +163,7 @@ pub(super) struct TextCollector {
     finder: Option<PhraseFinder>,
     skipped_files: Vec<SkippedFile>,
     texts: Option<KeptTexts>,
-    /// Whether documents go into blocks, whose words are dropped when all are there.
+    /// True if documents go into blocks: words are dropped by frequency when all blocks are written.
     is_in_blocks: bool,
 }
 

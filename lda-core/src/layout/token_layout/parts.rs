@@ -67,7 +67,7 @@ impl TokenLayout {
         (layout.is_sound(words, documents)).then_some(layout)
     }
 
-    /// Whether all indices are in range and all lengths add up.
+    /// Returns true if all indices are in range and all lengths add up.
     fn is_sound(&self, words: &WordRanges, documents: u64) -> bool {
         let (ranges, tokens) = (words.num_ranges(), self.slot_starts.last().copied());
         let edges = ranges * ranges * Order::ALL.len() + 1;

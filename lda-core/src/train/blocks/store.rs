@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! run                          options, progress and priors of the run after its last epoch, and the list rows
-//!                              of C_w: replaced when the topics of all blocks are written
+//!                              of C_w. It is replaced after the topics of all blocks are written
 //! layout-00002                 order of the tokens of block 2 ([`layout_file`](super::layout_file))
 //! topics-0000000007-00002      of the tokens of block 2 after epoch 7, in the order of their layout: section `tokens-0`
 //!                              has the topic of each, followed by its pending proposals, and `ages-0` how settled
