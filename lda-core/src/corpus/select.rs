@@ -45,6 +45,30 @@ impl Corpus {
         part
     }
 
+    /// Returns all documents, of which those for which `kept` is false have no tokens. The vocabulary and word
+    /// ids are unchanged.
+    pub(crate) fn select_tokens_of(&self, kept: impl Fn(usize) -> bool) -> Self {
+        let mut part = self.emptied();
+        for (d, document) in self.documents().enumerate() {
+            if kept(d) {
+                part.words.extend_from_slice(document.words);
+                part.counts.extend_from_slice(document.counts);
+                part.num_tokens += document.len();
+            }
+            part.end_document();
+        }
+        part.dates.clone_from(&self.dates);
+        part.names.clone_from(&self.names);
+        part.sequence = self.sequence.is_some().then(|| {
+            let documents = (0..self.num_documents()).map(|d| match self.tokens(d) {
+                Some(tokens) if kept(d) => tokens,
+                _ => &[],
+            });
+            Sequence::of(documents.map(|tokens| tokens.iter().copied()))
+        });
+        part
+    }
+
     /// Returns all documents without the tokens of words for which `kept` is false. The vocabulary
     /// and word ids are unchanged.
     pub fn select_words(&self, kept: impl Fn(u32) -> bool) -> Self {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Remembers the first time that the work must not go on, so that a result with a part left out is never
 /// taken for a whole one.
-pub(super) struct Cancelled<'a> {
+pub(crate) struct Cancelled<'a> {
     go_on: &'a (dyn Fn() -> bool + Sync),
     was_true: AtomicBool,
 }

@@ -51,38 +51,80 @@ where
     C: DocumentCounts + WordCounts + ?Sized,
     W: AsRef<[u32]>,
 {
-    let num_topics = DocumentCounts::num_topics(counts);
+    let mut documents = TopicSpread::new(DocumentCounts::num_topics(counts));
+    documents.add_documents(counts);
+    diagnose_with(counts, &documents, phi, top_words)
+}
+
+/// As [`diagnose`], with the spread over documents that was found before.
+pub(crate) fn diagnose_with<C, W>(
+    counts: &C,
+    documents: &TopicSpread,
+    phi: &Phi,
+    top_words: &[W],
+) -> Diagnostics
+where
+    C: WordCounts + ?Sized,
+    W: AsRef<[u32]>,
+{
+    let num_topics = counts.num_topics();
     assert_eq!(top_words.len(), num_topics, "lists of top words");
-    let mut topics: Vec<TopicDiagnostics> = (0..num_topics)
-        .map(|k| TopicDiagnostics { tokens: counts.topic_total(k), ..Default::default() })
-        .collect();
-    // Σ x ln x, of which the entropy is ln C_k − (Σ x ln x) / C_k.
-    let (mut documents, mut words) = (vec![0.0; num_topics], vec![0.0; num_topics]);
-    let add = |sums: &mut [f64], row: &[(u32, u32)]| {
-        for &(topic, count) in row {
-            let count = f64::from(count);
-            sums[topic as usize] += count * count.ln();
-        }
-    };
-    counts.visit_documents(0..counts.num_documents(), &mut |_, row| {
-        add(&mut documents, row);
-        row.iter().for_each(|&(topic, _)| topics[topic as usize].documents += 1);
-    });
-    counts.visit_words(0..counts.num_words(), &mut |_, row| add(&mut words, row));
+    let mut words = TopicSpread::new(num_topics);
+    counts.visit_words(0..counts.num_words(), &mut |_, row| words.add(row));
     let floor_sum: f64 = phi.floors().iter().sum();
-    for (k, topic) in topics.iter_mut().enumerate() {
-        let total = topic.tokens as f64;
-        let spread = |sum: f64| if total > 0.0 { (total.ln() - sum / total).exp() } else { 0.0 };
-        topic.effective_documents = spread(documents[k]);
-        topic.effective_words = spread(words[k]);
+    let of_topic = |k: usize| {
+        let tokens = counts.topic_total(k);
         let list = top_words[k].as_ref();
         let own = |&word: &u32| {
             let all = floor_sum + phi.row(word).1.iter().sum::<f64>();
             phi.probability(k, word) / all
         };
-        topic.exclusivity = list.iter().map(own).sum::<f64>() / list.len().max(1) as f64;
-    }
+        TopicDiagnostics {
+            tokens,
+            documents: documents.rows[k],
+            effective_documents: documents.effective_rows(k, tokens),
+            effective_words: words.effective_rows(k, tokens),
+            exclusivity: list.iter().map(own).sum::<f64>() / list.len().max(1) as f64,
+        }
+    };
+    let topics = (0..num_topics).map(of_topic).collect();
     Diagnostics { topics, diversity: diversity(top_words) }
+}
+
+/// Spread of each topic over rows: documents or words.
+#[derive(Clone, Debug)]
+pub(crate) struct TopicSpread {
+    /// Number of rows with a token of the topic.
+    rows: Vec<u64>,
+    /// Σ x ln x over the counts x of the rows.
+    sums: Vec<f64>,
+}
+
+impl TopicSpread {
+    /// No rows.
+    pub(crate) fn new(num_topics: usize) -> Self {
+        Self { rows: vec![0; num_topics], sums: vec![0.0; num_topics] }
+    }
+
+    /// Adds documents.
+    pub(crate) fn add_documents<C: DocumentCounts + ?Sized>(&mut self, counts: &C) {
+        counts.visit_documents(0..counts.num_documents(), &mut |_, row| self.add(row));
+    }
+
+    /// Adds a row.
+    fn add(&mut self, row: &[(u32, u32)]) {
+        for &(topic, count) in row {
+            let count = f64::from(count);
+            self.sums[topic as usize] += count * count.ln();
+            self.rows[topic as usize] += 1;
+        }
+    }
+
+    /// exp of the entropy of the topic's tokens over rows: H = ln C_k − (Σ x ln x) / C_k.
+    fn effective_rows(&self, topic: usize, tokens: u64) -> f64 {
+        let total = tokens as f64;
+        if tokens > 0 { (total.ln() - self.sums[topic] / total).exp() } else { 0.0 }
+    }
 }
 
 /// Share of distinct words among all words of all lists (Dieng, Ruiz and Blei 2020): 1 if no two

@@ -25,7 +25,7 @@
 
 pub mod align;
 pub mod approximate;
-mod cancelled;
+pub(crate) mod cancelled;
 pub mod coherence;
 pub mod consensus;
 pub mod convergence;

@@ -157,49 +157,76 @@ pub fn held_out_perplexity_while(
     options: &CompletionOptions,
     go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<DocumentCompletion, CompletionError> {
-    alpha.check(phi.num_topics())?;
-    if options.samples == 0 {
-        return Err(CompletionError::NoSamples);
-    }
-    for (document, tokens) in (0..corpus.num_documents()).map(|d| (d, corpus.document(d).len())) {
-        if tokens > LONGEST_DOCUMENT {
-            return Err(CompletionError::DocumentTooLong { document, tokens });
-        }
-    }
-    let (model, cancelled) = (Model::new(phi, alpha), Cancelled::new(go_on));
-    let chunks = map_chunks_with(
-        corpus.num_documents(),
-        DOCUMENTS_PER_CHUNK,
-        &|| FoldIn::new(phi.num_topics()),
-        &|fold_in, documents| {
-            let mut part = Part::default();
-            for d in documents.take_while(|_| !cancelled.now()) {
-                part.complete(&model, (d, corpus.document(d)), options, fold_in);
-            }
-            part.found.log_probability = part.sum.value();
-            part.found
-        },
-    );
+    let mut parts = CompletionOfParts::new(phi, alpha, options)?;
+    let cancelled = Cancelled::new(go_on);
+    parts.add(corpus, &cancelled)?;
     if cancelled.was() {
         return Err(CompletionError::Cancelled);
     }
-    let mut sum = Sum::default();
-    let mut total = DocumentCompletion::default();
-    for chunk in chunks {
-        sum.add(chunk.log_probability);
-        total.tokens += chunk.tokens;
-        total.folded_tokens += chunk.folded_tokens;
-        total.documents += chunk.documents;
-        total.skipped_documents += chunk.skipped_documents;
-        total.unknown_tokens += chunk.unknown_tokens;
+    parts.finish()
+}
+
+/// Document completion of documents that are added part by part.
+pub(crate) struct CompletionOfParts<'a> {
+    model: Model<'a>,
+    options: &'a CompletionOptions,
+    documents: usize,
+    all: Part,
+}
+
+impl<'a> CompletionOfParts<'a> {
+    /// No documents.
+    pub(crate) fn new(
+        phi: &'a Phi,
+        alpha: &'a Alpha,
+        options: &'a CompletionOptions,
+    ) -> Result<Self, CompletionError> {
+        alpha.check(phi.num_topics())?;
+        if options.samples == 0 {
+            return Err(CompletionError::NoSamples);
+        }
+        Ok(Self { model: Model::new(phi, alpha), options, documents: 0, all: Part::default() })
     }
-    if total.documents == 0 {
-        let documents = corpus.num_documents() as u64;
-        let unknown_tokens = total.unknown_tokens;
-        return Err(CompletionError::NothingToPredict { documents, unknown_tokens });
+
+    /// Adds the next documents, or some of them if `cancelled`.
+    pub(crate) fn add(
+        &mut self,
+        corpus: &Corpus,
+        cancelled: &Cancelled<'_>,
+    ) -> Result<(), CompletionError> {
+        let (model, options, first) = (&self.model, self.options, self.documents);
+        for (d, document) in corpus.documents().enumerate() {
+            let (document, tokens) = (first + d, document.len());
+            if tokens > LONGEST_DOCUMENT {
+                return Err(CompletionError::DocumentTooLong { document, tokens });
+            }
+        }
+        let chunks = map_chunks_with(
+            corpus.num_documents(),
+            DOCUMENTS_PER_CHUNK,
+            &|| FoldIn::new(model.phi.num_topics()),
+            &|fold_in, documents| {
+                let mut part = Part::default();
+                for d in documents.take_while(|_| !cancelled.now()) {
+                    part.complete(model, (first + d, corpus.document(d)), options, fold_in);
+                }
+                part
+            },
+        );
+        chunks.iter().for_each(|chunk| self.all.add(chunk));
+        self.documents += corpus.num_documents();
+        Ok(())
     }
-    total.log_probability = sum.value();
-    Ok(total)
+
+    /// Result of all documents that were added.
+    pub(crate) fn finish(self) -> Result<DocumentCompletion, CompletionError> {
+        let Part { sum, found } = self.all;
+        if found.documents == 0 {
+            let (documents, unknown_tokens) = (self.documents as u64, found.unknown_tokens);
+            return Err(CompletionError::NothingToPredict { documents, unknown_tokens });
+        }
+        Ok(DocumentCompletion { log_probability: sum.value(), ..found })
+    }
 }
 
 /// Result of a range of documents.
@@ -212,6 +239,17 @@ struct Part {
 }
 
 impl Part {
+    /// Adds the result of the next documents.
+    fn add(&mut self, other: &Self) {
+        self.sum.add(other.sum.value());
+        let (all, other) = (&mut self.found, &other.found);
+        all.tokens += other.tokens;
+        all.folded_tokens += other.folded_tokens;
+        all.documents += other.documents;
+        all.skipped_documents += other.skipped_documents;
+        all.unknown_tokens += other.unknown_tokens;
+    }
+
     /// Adds one document and its number.
     fn complete(
         &mut self,

@@ -7,7 +7,7 @@
 //! documents.
 
 use crate::corpus::Corpus;
-use crate::eval::CompletionOptions;
+use crate::eval::{CompletionError, CompletionOptions, DocumentCompletion};
 
 /// Held-out documents, and the rule of early stopping.
 ///
@@ -25,21 +25,29 @@ use crate::eval::CompletionOptions;
 /// assert!(last.perplexity.is_some_and(|perplexity| perplexity < 6.0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+///
+/// The documents are a corpus, or [blocks](crate::corpus::blocks::Blocks) for a run over blocks.
 #[derive(Clone, Debug)]
 #[must_use = "setters return the changed value; `Trainer::early_stopping` uses it"]
-pub struct HeldOut {
-    pub(super) corpus: Corpus,
+pub struct HeldOut<D = Corpus> {
+    pub(super) documents: D,
     pub(super) completion: CompletionOptions,
-    patience: Option<u32>,
+    pub(super) rule: Patience,
+}
+
+/// The rule of early stopping.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    evaluations: Option<u32>,
     tolerance: f64,
 }
 
-impl HeldOut {
-    /// Documents with the word ids of the training corpus. Perplexity is only reported, unless
+impl<D> HeldOut<D> {
+    /// Documents with the word ids of the training documents. Perplexity is only reported, unless
     /// [`patience`](Self::patience) is set.
-    pub fn new(corpus: Corpus) -> Self {
+    pub fn new(documents: D) -> Self {
         let completion = CompletionOptions::default();
-        Self { corpus, completion, patience: None, tolerance: 1e-3 }
+        Self { documents, completion, rule: Patience { evaluations: None, tolerance: 1e-3 } }
     }
 
     /// Parameters of the estimate; default [`CompletionOptions::default`].
@@ -51,24 +59,51 @@ impl HeldOut {
     /// Stops the run when this many evaluations in a row, at least 1, have not brought the perplexity
     /// below the best so far. Replaces the default rule of levelling off.
     pub fn patience(mut self, evaluations: u32) -> Self {
-        self.patience = Some(evaluations.max(1));
+        self.rule.evaluations = Some(evaluations.max(1));
         self
     }
 
     /// Relative improvement that counts; default 0.001.
     pub fn tolerance(mut self, share: f64) -> Self {
-        self.tolerance = share;
+        self.rule.tolerance = share;
         self
-    }
-
-    /// Whether it can stop a run.
-    pub(super) fn ends(&self) -> bool {
-        self.patience.is_some()
     }
 
     /// Returns true if a run with these perplexities, oldest first, stops.
     pub fn is_over(&self, perplexities: &[f64]) -> bool {
-        let Some(patience) = self.patience else { return false };
+        self.rule.is_over(perplexities)
+    }
+}
+
+impl HeldOut {
+    /// Checks that the documents can be evaluated: `evaluate` does so, with a single sample.
+    ///
+    /// # Errors
+    /// [`CompletionError`].
+    pub(super) fn check(
+        &self,
+        evaluate: impl FnOnce(
+            &Corpus,
+            &CompletionOptions,
+        ) -> Result<DocumentCompletion, CompletionError>,
+    ) -> Result<(), CompletionError> {
+        if self.completion.samples == 0 {
+            return Err(CompletionError::NoSamples);
+        }
+        let once = CompletionOptions { burn_in: 0, samples: 1, ..self.completion };
+        evaluate(&self.documents, &once).map(|_| ())
+    }
+}
+
+impl Patience {
+    /// True if it can stop a run.
+    pub fn ends(&self) -> bool {
+        self.evaluations.is_some()
+    }
+
+    /// As [`HeldOut::is_over`].
+    pub fn is_over(&self, perplexities: &[f64]) -> bool {
+        let Some(patience) = self.evaluations else { return false };
         let (mut best, mut since) = (f64::INFINITY, 0);
         for &perplexity in perplexities {
             if perplexity < best * (1.0 - self.tolerance) {

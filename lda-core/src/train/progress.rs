@@ -2,7 +2,7 @@
 
 use crate::eval::LogJoint;
 use crate::model::Provenance;
-use crate::train::held_out::HeldOut;
+use crate::train::held_out::Patience;
 use crate::train::options::{LevelOff, Resolved, TrainOptions};
 use crate::train::pass::PassReport;
 use crate::train::report::EpochReport;
@@ -18,7 +18,7 @@ pub(super) struct Progress {
     pub seconds: f64,
     /// Log joint per token at each evaluation since the warm-up.
     pub evaluations: Vec<f64>,
-    pub held_out: Option<HeldOut>,
+    pub patience: Option<Patience>,
     /// Perplexities of the held-out documents since the warm-up.
     pub perplexities: Vec<f64>,
 }
@@ -36,7 +36,7 @@ impl Progress {
             epoch,
             seconds: 0.0,
             evaluations: Vec::new(),
-            held_out: None,
+            patience: None,
             perplexities: Vec::new(),
         }
     }
@@ -167,15 +167,15 @@ impl Progress {
 
     /// Returns true if its evaluations end the run.
     fn is_level(&self) -> bool {
-        let is_over = |held_out: &HeldOut| held_out.is_over(&self.perplexities);
+        let is_over = |patience: Patience| patience.is_over(&self.perplexities);
         self.warming_up.is_none()
             && (self.level_off().is_some_and(|rule| rule.is_reached(&self.evaluations))
-                || self.held_out.as_ref().is_some_and(is_over))
+                || self.patience.is_some_and(is_over))
     }
 
     /// Returns true if held-out documents may end the run.
     fn is_judged(&self) -> bool {
-        self.held_out.as_ref().is_some_and(HeldOut::ends)
+        self.patience.is_some_and(|patience| patience.ends())
     }
 
     /// The rule for the likelihoods: that of the options, or the default if nothing else ends the

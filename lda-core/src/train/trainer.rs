@@ -67,6 +67,7 @@ pub struct Trainer<C> {
     pool: Option<rayon::ThreadPool>,
     checkpoints: Option<CheckpointWriter>,
     pseudo: Pseudo,
+    held_out: Option<HeldOut>,
 }
 
 /// The caller's sampler, if there is one.
@@ -137,12 +138,9 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
     /// # Errors
     /// [`CompletionError`], if the held-out documents cannot be evaluated.
     pub fn early_stopping(&mut self, held_out: HeldOut) -> Result<(), CompletionError> {
-        let once = CompletionOptions { burn_in: 0, samples: 1, ..held_out.completion };
-        self.perplexity_of(&held_out.corpus, &once)?;
-        if held_out.completion.samples == 0 {
-            return Err(CompletionError::NoSamples);
-        }
-        self.progress.held_out = Some(held_out);
+        held_out.check(|documents, once| self.perplexity_of(documents, once))?;
+        self.progress.patience = Some(held_out.rule);
+        self.held_out = Some(held_out);
         Ok(())
     }
 
@@ -162,8 +160,8 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
 
     /// Perplexity of the held-out documents, if there are any.
     fn held_out_perplexity(&self) -> Option<f64> {
-        let held_out = self.progress.held_out.as_ref()?;
-        let found = self.perplexity_of(&held_out.corpus, &held_out.completion);
+        let held_out = self.held_out.as_ref()?;
+        let found = self.perplexity_of(&held_out.documents, &held_out.completion);
         Some(found.expect("the held-out documents were checked").perplexity())
     }
 

@@ -22,6 +22,7 @@ mod directory;
 mod manifest;
 mod sink;
 mod statistics;
+mod view;
 mod writer;
 
 pub use directory::BlockDirectory;
@@ -29,7 +30,10 @@ pub(crate) use manifest::fingerprint;
 pub use manifest::{Manifest, ManifestError, Part};
 pub(in crate::corpus) use sink::{BlockSink, Destination, TooWide};
 pub use statistics::Statistics;
+pub use view::BlockView;
 pub use writer::BlockWriter;
+
+use std::sync::Arc;
 
 use crate::container::FileError;
 use crate::corpus::{Corpus, Vocabulary};
@@ -52,20 +56,28 @@ pub trait Blocks: Sync {
     fn read(&self, block: usize) -> Result<Corpus, FileError>;
 }
 
-impl<B: Blocks + ?Sized> Blocks for &B {
-    fn parts(&self) -> &[Part] {
-        (**self).parts()
-    }
+macro_rules! blocks_of_pointer {
+    ($pointer:ty, $($bound:path),*) => {
+        impl<B: Blocks + ?Sized $(+ $bound)*> Blocks for $pointer {
+            fn parts(&self) -> &[Part] {
+                (**self).parts()
+            }
 
-    fn statistics(&self) -> &Statistics {
-        (**self).statistics()
-    }
+            fn statistics(&self) -> &Statistics {
+                (**self).statistics()
+            }
 
-    fn vocabulary(&self) -> Option<&Vocabulary> {
-        (**self).vocabulary()
-    }
+            fn vocabulary(&self) -> Option<&Vocabulary> {
+                (**self).vocabulary()
+            }
 
-    fn read(&self, block: usize) -> Result<Corpus, FileError> {
-        (**self).read(block)
-    }
+            fn read(&self, block: usize) -> Result<Corpus, FileError> {
+                (**self).read(block)
+            }
+        }
+    };
 }
+
+blocks_of_pointer!(&B,);
+blocks_of_pointer!(Arc<B>, Send);
+blocks_of_pointer!(Box<B>,);

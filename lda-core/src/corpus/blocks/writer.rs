@@ -144,7 +144,10 @@ impl BlockWriter {
 }
 
 /// A corpus of so many words, and no documents.
-fn without_documents(words: u32, vocabulary: Option<&Vocabulary>) -> Result<Corpus, BuildError> {
+pub(super) fn without_documents(
+    words: u32,
+    vocabulary: Option<&Vocabulary>,
+) -> Result<Corpus, BuildError> {
     let (mut corpus, _) = CorpusBuilder::new().num_words(words).build_any()?;
     if let Some(vocabulary) = vocabulary {
         corpus.set_vocabulary(vocabulary.clone())?;

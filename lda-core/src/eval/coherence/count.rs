@@ -107,6 +107,15 @@ impl Lists {
         lists
     }
 
+    /// Counts of no windows.
+    fn no_windows(&self) -> Tally {
+        Tally {
+            windows: 0,
+            occurrences: vec![0; self.words.len()],
+            together: vec![0; *self.pairs.last().expect("it begins with 0")],
+        }
+    }
+
     fn pair(&self, topic: usize, i: usize, j: usize) -> usize {
         let (low, high) = if i < j { (i, j) } else { (j, i) };
         self.pairs[topic] + high * (high - 1) / 2 + low
@@ -114,19 +123,16 @@ impl Lists {
 }
 
 impl Counts {
-    /// Counts in the windows of all documents, or of some if `cancelled`.
-    pub fn of<W: AsRef<[u32]> + Sync>(
-        corpus: &Corpus,
-        topics: &[W],
-        windows: Windows,
-        cancelled: &Cancelled<'_>,
-    ) -> Self {
+    /// Those of no documents.
+    pub fn new<W: AsRef<[u32]>>(topics: &[W]) -> Self {
         let lists = Lists::new(topics);
-        let empty = || Tally {
-            windows: 0,
-            occurrences: vec![0; lists.words.len()],
-            together: vec![0; *lists.pairs.last().expect("it begins with 0")],
-        };
+        Self { windows: 0, tally: lists.no_windows(), lists }
+    }
+
+    /// Adds the windows of all documents, or of some if `cancelled`.
+    pub fn add(&mut self, corpus: &Corpus, windows: Windows, cancelled: &Cancelled<'_>) {
+        let lists = &self.lists;
+        let empty = || lists.no_windows();
         let documents = corpus.num_documents();
         let tally = (0..documents.div_ceil(DOCUMENTS_PER_CHUNK))
             .into_par_iter()
@@ -144,7 +150,13 @@ impl Counts {
             )
             .map(|(_, tally)| tally)
             .reduce(empty, Tally::add);
-        Self { windows: tally.windows, tally, lists }
+        self.tally = std::mem::take(&mut self.tally).add(tally);
+        self.windows = self.tally.windows;
+    }
+
+    /// Number of lists.
+    pub fn num_topics(&self) -> usize {
+        self.lists.topics.len()
     }
 
     /// Number of words of a topic.

@@ -241,45 +241,88 @@ pub fn coherence_while<W: AsRef<[u32]> + Sync>(
     options: &CoherenceOptions,
     go_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<Coherence, CoherenceError> {
-    let CoherenceOptions { measure, window, counting } = *options;
-    if reference.num_documents() == 0 {
-        return Err(CoherenceError::NoDocuments);
-    }
-    check(topics, reference.num_words())?;
-    let (name, windows) = match window.unwrap_or(measure.default_window()) {
-        Window::Tokens(0) => return Err(CoherenceError::NoWindow),
-        Window::Tokens(tokens) if reference.tokens(0).is_none() => {
-            return Err(CoherenceError::NoOrder { measure: measure.name(), tokens });
-        }
-        Window::Tokens(size) => {
-            let windows = Windows::Sliding { size: size as usize, counting };
-            let gensim = if counting == Counting::AsGensim { ", as gensim" } else { "" };
-            (format!("{} in windows of {size}{gensim}", measure.name()), windows)
-        }
-        Window::Documents => (format!("{} in whole documents", measure.name()), Windows::Documents),
-    };
+    let mut parts = CoherenceOfParts::new(topics, options, reference.num_words())?;
     let cancelled = Cancelled::new(go_on);
-    let counts = Counts::of(reference, topics, windows, &cancelled);
+    parts.add(reference, &cancelled)?;
     if cancelled.was() {
         return Err(CoherenceError::Cancelled);
     }
-    let of_topic = |topic: usize| {
-        let words = topics[topic].as_ref();
-        (words.len() > 1).then(|| match measure {
-            Measure::UMass => {
-                counts.mean(topic, words.len(), |c, i, j| (i > j).then(|| c.conditional(i, j)))
+    parts.finish()
+}
+
+/// Coherence of topics in documents that are added part by part.
+#[derive(Debug)]
+pub(crate) struct CoherenceOfParts {
+    name: String,
+    measure: Measure,
+    windows: Windows,
+    counts: Counts,
+    documents: usize,
+}
+
+impl CoherenceOfParts {
+    /// No documents, of a vocabulary of `words` words.
+    pub(crate) fn new<W: AsRef<[u32]>>(
+        topics: &[W],
+        options: &CoherenceOptions,
+        words: usize,
+    ) -> Result<Self, CoherenceError> {
+        let CoherenceOptions { measure, window, counting } = *options;
+        check(topics, words)?;
+        let (name, windows) = match window.unwrap_or(measure.default_window()) {
+            Window::Tokens(0) => return Err(CoherenceError::NoWindow),
+            Window::Tokens(size) => {
+                let windows = Windows::Sliding { size: size as usize, counting };
+                let gensim = if counting == Counting::AsGensim { ", as gensim" } else { "" };
+                (format!("{} in windows of {size}{gensim}", measure.name()), windows)
             }
-            Measure::Uci => {
-                counts.mean(topic, words.len(), |c, i, j| (i != j).then(|| c.pmi(i, j)))
+            Window::Documents => {
+                (format!("{} in whole documents", measure.name()), Windows::Documents)
             }
-            Measure::Npmi => {
-                counts.mean(topic, words.len(), |c, i, j| (i != j).then(|| c.npmi(i, j)))
-            }
-            Measure::Cv => context_likeness(&counts.of_topic(topic)),
-        })
-    };
-    let measured = (0..topics.len()).map(of_topic).collect();
-    Ok(Coherence { name, topics: measured, absent: counts.absent() })
+        };
+        Ok(Self { name, measure, windows, counts: Counts::new(topics), documents: 0 })
+    }
+
+    /// Adds documents, or some of them if `cancelled`.
+    pub(crate) fn add(
+        &mut self,
+        documents: &Corpus,
+        cancelled: &Cancelled<'_>,
+    ) -> Result<(), CoherenceError> {
+        if let Windows::Sliding { size, .. } = self.windows
+            && documents.num_documents() > 0
+            && !documents.has_token_order()
+        {
+            let (measure, tokens) = (self.measure.name(), size as u32);
+            return Err(CoherenceError::NoOrder { measure, tokens });
+        }
+        self.documents += documents.num_documents();
+        self.counts.add(documents, self.windows, cancelled);
+        Ok(())
+    }
+
+    /// Coherence in the documents that were added.
+    pub(crate) fn finish(self) -> Result<Coherence, CoherenceError> {
+        let Self { name, measure, counts, documents, .. } = self;
+        if documents == 0 {
+            return Err(CoherenceError::NoDocuments);
+        }
+        let of_topic = |topic: usize| {
+            let words = counts.len(topic);
+            (words > 1).then(|| match measure {
+                Measure::UMass => {
+                    counts.mean(topic, words, |c, i, j| (i > j).then(|| c.conditional(i, j)))
+                }
+                Measure::Uci => counts.mean(topic, words, |c, i, j| (i != j).then(|| c.pmi(i, j))),
+                Measure::Npmi => {
+                    counts.mean(topic, words, |c, i, j| (i != j).then(|| c.npmi(i, j)))
+                }
+                Measure::Cv => context_likeness(&counts.of_topic(topic)),
+            })
+        };
+        let topics = (0..counts.num_topics()).map(of_topic).collect();
+        Ok(Coherence { name, topics, absent: counts.absent() })
+    }
 }
 
 fn check<W: AsRef<[u32]>>(topics: &[W], words: usize) -> Result<(), CoherenceError> {

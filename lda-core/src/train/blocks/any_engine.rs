@@ -1,11 +1,11 @@
 //! An engine over blocks at either topic width.
 
 use super::BlockRunError;
-use super::engine::{BlockEngine, FromDocuments, Run, VisitDocument};
+use super::engine::{BlockEngine, FromDocuments, Run, VisitTopics};
 use super::store::TopicStore;
 use crate::container::FileError;
 use crate::corpus::blocks::Blocks;
-use crate::eval::{LogJoint, Phi};
+use crate::eval::{Diagnostics, LogJoint, Phi};
 use crate::model::TopicModel;
 use crate::prior::Alpha;
 use crate::train::Resolved;
@@ -67,24 +67,24 @@ impl AnyBlockEngine {
         any_engine!(self, engine => engine.log_joint(run, epoch, found))
     }
 
-    /// As [`BlockEngine::visit_documents`].
-    pub fn visit_documents<B: Blocks>(
+    /// As [`BlockEngine::visit_topics`].
+    pub fn visit_topics<B: Blocks>(
         &mut self,
         run: Run<'_, B>,
         epoch: u32,
-        f: &mut VisitDocument<'_>,
+        f: &mut VisitTopics<'_>,
     ) -> Result<(), BlockRunError> {
-        any_engine!(self, engine => engine.visit_documents(run, epoch, f))
+        any_engine!(self, engine => engine.visit_topics(run, epoch, f))
     }
 
-    /// Topics of all tokens.
-    #[cfg(test)]
-    pub fn topics<B: Blocks>(
+    /// As [`BlockEngine::diagnose`].
+    pub fn diagnose<B: Blocks>(
         &mut self,
         run: Run<'_, B>,
         epoch: u32,
-    ) -> Result<Vec<u32>, BlockRunError> {
-        any_engine!(self, engine => engine.topics(run, epoch))
+        words: usize,
+    ) -> Result<Diagnostics, BlockRunError> {
+        any_engine!(self, engine => engine.diagnose(run, epoch, words))
     }
 
     /// As [`BlockEngine::check`].

@@ -7,14 +7,16 @@ use super::loaded::{LoadedBlock, Loader, TopicSource};
 use super::store::TopicStore;
 use super::visit::{HeldBlocks, Visit, visit};
 use crate::container::Number;
+use crate::corpus::Corpus;
 use crate::corpus::blocks::Blocks;
-use crate::counts::{DocumentCounts, VisitRow};
+use crate::eval::diagnostics::{TopicSpread, diagnose_with};
 use crate::eval::likelihood::{document_part, word_part};
-use crate::eval::{LogJoint, Phi};
+use crate::eval::{Diagnostics, LogJoint, Phi, Ranking, top_words};
 use crate::layout::WordRanges;
 use crate::model::TopicModel;
 use crate::prior::Alpha;
 use crate::prior::learn::CountHistograms;
+use crate::train::assignments::Assignments;
 use crate::train::engine::{Engine, Sampled};
 use crate::train::pass::PassReport;
 use crate::train::registry::{SamplerSetup, Width};
@@ -25,8 +27,8 @@ use crate::train::start::FirstTopics;
 use crate::train::state::CountsError;
 use crate::train::view::CountsView;
 
-/// Callback for one document: its number in all blocks, and its (topic, tokens) entries.
-pub(super) type VisitDocument<'a> = dyn FnMut(u64, &[(u32, u32)]) + 'a;
+/// Callback for one block: the number of its first document, its documents, and the topics of their tokens.
+pub(super) type VisitTopics<'a> = dyn FnMut(u64, &Corpus, &Assignments) + 'a;
 
 /// Parts of a run over blocks that its engine uses and does not own.
 #[derive(Debug)]
@@ -179,53 +181,54 @@ impl<T: Width + Number> BlockEngine<T> {
         Ok(LogJoint { documents, words: words - own })
     }
 
-    /// Visits all blocks with their document rows, and changes nothing.
+    /// Visits all blocks, and changes nothing.
     fn look<B: Blocks>(
         &mut self,
         run: Run<'_, B>,
         epoch: u32,
-        mut work: impl FnMut(&mut Engine<T>, &LoadedBlock<T>) -> Result<(), BlockRunError>,
+        work: impl FnMut(&mut Engine<T>, &LoadedBlock<T>) -> Result<(), BlockRunError>,
     ) -> Result<(), BlockRunError> {
         let plan = Visit { from: TopicSource::After(epoch), to: None, held: run.held };
-        self.visit(run, plan, |engine, of_block| {
-            engine.state.make_document_rows(&of_block.requires)?;
-            work(engine, of_block)
-        })
+        self.visit(run, plan, work)
     }
 
-    /// Calls `f(document, row)` with the topics of each document that has tokens.
-    pub fn visit_documents<B: Blocks>(
+    /// Calls `f` with each block in order.
+    pub fn visit_topics<B: Blocks>(
         &mut self,
         run: Run<'_, B>,
         epoch: u32,
-        f: &mut VisitDocument<'_>,
+        f: &mut VisitTopics<'_>,
     ) -> Result<(), BlockRunError> {
-        let mut first = 0;
-        self.look(run, epoch, |engine, of_block| {
-            let view = CountsView::of_documents(&engine.state, of_block.num_documents);
-            let documents = of_block.num_documents;
-            let visit: &mut VisitRow<'_> = &mut |d, row| f(first + d as u64, row);
-            view.visit_documents(0..documents, visit);
-            first += documents as u64;
-            Ok(())
-        })
-    }
-
-    /// Topics of all tokens: documents in order, in each document words ascending.
-    #[cfg(test)]
-    pub fn topics<B: Blocks>(
-        &mut self,
-        run: Run<'_, B>,
-        epoch: u32,
-    ) -> Result<Vec<u32>, BlockRunError> {
-        let (mut topics, mut block) = (Vec::new(), 0);
+        let mut block = 0;
         self.look(run, epoch, |engine, _| {
             let documents = run.blocks.read(block)?;
-            topics.extend_from_slice(engine.state.assignments(&documents).as_slice());
+            let first = run.blocks.parts()[block].documents.start;
+            f(first, &documents, &engine.state.assignments(&documents));
             block += 1;
             Ok(())
+        })
+    }
+
+    /// Diagnostics of the topics by their `words` most probable words.
+    pub fn diagnose<B: Blocks>(
+        &mut self,
+        run: Run<'_, B>,
+        epoch: u32,
+        words: usize,
+    ) -> Result<Diagnostics, BlockRunError> {
+        let mut spread = TopicSpread::new(run.setup.options.topics as usize);
+        self.look(run, epoch, |engine, of_block| {
+            ensure_document_rows(engine, of_block)?;
+            spread.add_documents(&CountsView::of_documents(&engine.state, of_block.num_documents));
+            Ok(())
         })?;
-        Ok(topics)
+        let view = CountsView::of_words(&self.engine.state);
+        let beta = self.engine.beta;
+        let top = top_words(&view, beta, words, Ranking::Probability);
+        let top = top.expect("priors were checked").into_iter();
+        let lists: Vec<Vec<u32>> =
+            top.map(|list| list.iter().map(|word| word.word).collect()).collect();
+        Ok(diagnose_with(&view, &spread, &self.phi(), &lists))
     }
 
     /// Compares C_w and C_k with a recount from the topics after `epoch` epochs.
@@ -305,6 +308,20 @@ fn histograms_before<B>(run: Run<'_, B>, epoch: u32) -> Option<CountHistograms> 
     learn.document_histograms(options.topics as usize)
 }
 
+/// Counts C_d of a block, unless its rows are there.
+fn ensure_document_rows<T: Width>(
+    engine: &mut Engine<T>,
+    of_block: &LoadedBlock<T>,
+) -> Result<(), BlockRunError> {
+    let mut sets = engine.state.sets.iter().zip(&of_block.requires);
+    let has_rows =
+        sets.all(|(set, requires)| requires.document_rows.is_none() || !set.rows.is_empty());
+    if !has_rows {
+        engine.state.make_document_rows(&of_block.requires)?;
+    }
+    Ok(())
+}
+
 impl FromDocuments {
     /// Adds the documents of a block.
     fn add<T: Width + Number>(
@@ -315,12 +332,7 @@ impl FromDocuments {
         if self.joint.is_none() && self.histograms.is_none() {
             return Ok(());
         }
-        let mut sets = engine.state.sets.iter().zip(&of_block.requires);
-        let has_rows =
-            sets.all(|(set, requires)| requires.document_rows.is_none() || !set.rows.is_empty());
-        if !has_rows {
-            engine.state.make_document_rows(&of_block.requires)?;
-        }
+        ensure_document_rows(engine, of_block)?;
         let view = CountsView::of_documents(&engine.state, of_block.num_documents);
         if let Some(joint) = &mut self.joint {
             *joint += document_part(&view, &engine.alpha).expect("priors were checked");

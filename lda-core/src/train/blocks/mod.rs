@@ -40,6 +40,7 @@ mod visit;
 use crate::container::FileError;
 use crate::corpus::blocks::Statistics;
 use crate::counts::RowsTooLarge;
+use crate::eval::{CoherenceError, CompletionError};
 use crate::train::document_sizes::DocumentSizes;
 use crate::train::options::OptionsError;
 use crate::train::snapshot::ResumeError;
@@ -70,6 +71,12 @@ pub enum BlockRunError {
         /// Topics K.
         topics: u32,
     },
+    /// Held-out documents cannot be evaluated.
+    #[error("held-out documents: {0}")]
+    Completion(#[from] CompletionError),
+    /// The coherence of topics cannot be measured.
+    #[error(transparent)]
+    Coherence(#[from] CoherenceError),
     /// The run has failed before.
     #[error("the run has failed before: resume it from its directory")]
     Failed,

@@ -3,13 +3,16 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::loaded::{Loader, TopicSource};
 use super::store::TopicStore;
 use super::{BlockRunError, BlockTrainer};
 use crate::Corpus;
-use crate::corpus::blocks::{BlockDirectory, Blocks, Manifest};
+use crate::corpus::CorpusBuilder;
+use crate::corpus::blocks::{BlockDirectory, BlockView, Blocks, Manifest};
+use crate::eval::{CoherenceOptions, CompletionOptions, DocumentCompletion, Measure, coherence};
 use crate::layout::WordRanges;
 use crate::prior::Alpha;
 use crate::train::registry::SamplerSetup;
@@ -214,22 +217,108 @@ fn evaluations_are_those_of_the_whole_corpus() {
         }
         assert!(last.perplexity.is_some_and(f64::is_finite));
         assert_eq!(trainer.model().counts(), whole.model().counts(), "{name}");
-        let mut rows = Vec::new();
-        trainer.visit_documents(|d, row| rows.push((d, row.to_vec()))).unwrap();
-        assert_eq!(rows.len(), corpus.num_documents() - corpus.num_empty());
-        for (d, mut row) in rows {
-            let mut expected: Vec<(u32, u32)> = Vec::new();
-            for &topic in assignments.document(d as usize) {
-                match expected.iter_mut().find(|entry| entry.0 == topic) {
-                    Some(entry) => entry.1 += 1,
-                    None => expected.push((topic, 1)),
-                }
-            }
-            expected.sort_unstable();
-            row.sort_unstable();
-            assert_eq!(row, expected, "{name}: document {d}");
+        let (found, expected) = (trainer.diagnose(5).unwrap(), whole.diagnose(5));
+        assert_eq!(found, expected, "{name}");
+        // Within an epoch the same rows are there already.
+        assert_eq!(trainer.epoch().unwrap().epoch, 5);
+    }
+}
+
+#[test]
+fn documents_are_visited_with_their_topics() {
+    let scratch = Scratch::new();
+    let (corpus, blocks) = (corpus(), cut(&scratch, 500));
+    let mut trainer =
+        BlockTrainer::new(&blocks, &TrainOptions::new(4), scratch.join("run")).unwrap();
+    trainer.epoch().unwrap();
+    let all = Assignments::new(&corpus, trainer.topics()).unwrap();
+    let mut next = 0;
+    let visited = trainer.visit_topics(|first, documents, topics| {
+        assert_eq!(first, next);
+        for d in 0..documents.num_documents() {
+            let whole = (first as usize) + d;
+            assert_eq!(documents.document(d), corpus.document(whole));
+            assert_eq!(topics.document(d), all.document(whole));
+        }
+        next += documents.num_documents() as u64;
+        Ok::<(), ()>(())
+    });
+    assert_eq!(visited.unwrap(), Ok(()));
+    assert_eq!(next, 120);
+    // An error of the caller ends the visit, and not the run.
+    let mut blocks_seen = 0;
+    let visited = trainer.visit_topics(|_, _, _| {
+        blocks_seen += 1;
+        if blocks_seen == 2 { Err("full") } else { Ok(()) }
+    });
+    assert_eq!((visited.unwrap(), blocks_seen), (Err("full"), 2));
+    assert_eq!(trainer.epoch().unwrap().epoch, 2);
+    trainer.check().unwrap().unwrap();
+}
+
+/// As those of [`eval::coherence`](crate::eval::coherence()) in all documents at once.
+#[test]
+fn coherence_is_that_of_the_whole_corpus() {
+    let scratch = Scratch::new();
+    let mut builder = CorpusBuilder::new().keep_order();
+    for d in 0..90u32 {
+        builder.push_tokens((0..d % 23).map(|i| (d / 30 + i * i) % 11)).unwrap();
+    }
+    let ordered = builder.build().unwrap();
+    let topics = [vec![0, 1, 2, 4], vec![9, 5, 3], vec![7]];
+    for (name, corpus) in [("ordered", ordered), ("pairs", corpus())] {
+        let blocks = BlockDirectory::cut(&corpus, 200, scratch.join(name)).unwrap();
+        assert!(blocks.parts().len() > 3);
+        let run = scratch.join(&format!("run-{name}"));
+        let trainer = BlockTrainer::new(&blocks, &TrainOptions::new(4), run).unwrap();
+        for measure in Measure::ALL {
+            let options = CoherenceOptions::fitting(measure, &corpus);
+            let found = trainer.coherence(&topics, &options).unwrap();
+            assert_eq!(found, coherence(&corpus, &topics, &options).unwrap());
+            let windows = CoherenceOptions::new(measure);
+            let found = trainer.coherence(&topics, &windows).map_err(|error| error.to_string());
+            let expected = coherence(&corpus, &topics, &windows);
+            assert_eq!(found, expected.map_err(|error| error.to_string()), "{name}");
         }
     }
+}
+
+/// Held-out documents in blocks are evaluated as those of one corpus, up to the order of additions.
+#[test]
+fn held_out_documents_may_be_blocks() {
+    let (scratch, corpus) = (Scratch::new(), corpus());
+    let blocks = Arc::new(cut(&scratch, 500));
+    let is_held_out = |d: u64| d % 5 == 2;
+    let (train, held) = BlockView::split(Arc::clone(&blocks), is_held_out).unwrap();
+    let options = TrainOptions::new(5).epochs(40).evaluate_every(1).level_off(None);
+    let mut trainer = BlockTrainer::new(train, &options, scratch.join("run")).unwrap();
+    let completion = CompletionOptions { seed: 7, burn_in: 2, samples: 3 };
+    let mut whole = corpus.select_tokens_of(|d| is_held_out(d as u64));
+    let expected = trainer.perplexity_of(&whole, &completion).unwrap();
+    let found = trainer.perplexity_of_blocks(&held, &completion).unwrap();
+    assert!((expected.log_probability / found.log_probability - 1.0).abs() < 1e-12);
+    assert_eq!(
+        DocumentCompletion { log_probability: 0.0, ..expected },
+        DocumentCompletion { log_probability: 0.0, ..found }
+    );
+    let held_out = HeldOut::new(held.clone()).completion(completion.clone()).patience(2);
+    trainer.early_stopping_with_blocks(held_out).unwrap();
+    let last = trainer.run((), || false).unwrap();
+    assert!(last.epoch < 40, "{}", last.epoch);
+    let again = trainer.perplexity_of_blocks(&held, &completion).unwrap().perplexity();
+    assert_eq!(last.perplexity, Some(again));
+
+    let none =
+        HeldOut::new(held.clone()).completion(CompletionOptions { samples: 0, ..completion });
+    let error = trainer.early_stopping_with_blocks(none).unwrap_err().to_string();
+    assert_eq!(error, "held-out documents: samples is 0: give at least 1");
+    whole = corpus.select([]);
+    assert!(trainer.early_stopping(HeldOut::new(whole)).is_err());
+    // A block of the held-out documents that is gone is an error of its file.
+    fs::remove_file(scratch.join("blocks").join(Manifest::part_name(1))).unwrap();
+    let error = trainer.perplexity_of_blocks(&held, &CompletionOptions::default());
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("part-00001"), "{error}");
 }
 
 /// The model is that of the topics, and its provenance that of the documents.

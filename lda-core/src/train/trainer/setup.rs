@@ -70,7 +70,16 @@ impl<C: Deref<Target = Corpus>> Trainer<C> {
             None => setup,
         };
         let engine = AnyEngine::new(&corpus, setup, first, &pseudo)?;
-        Ok(Self { corpus, progress, custom, engine, pool, checkpoints: None, pseudo })
+        Ok(Self {
+            corpus,
+            progress,
+            custom,
+            engine,
+            pool,
+            checkpoints: None,
+            pseudo,
+            held_out: None,
+        })
     }
 
     /// A run that continues from `snapshot`.
