@@ -1,7 +1,10 @@
 //! The presets: equal tokens on every machine, and the documented shape.
 
+use std::path::Path;
+
 use lda_benches::synthetic::{Preset, Spec, Synthetic};
 use lda_core::Corpus;
+use lda_core::corpus::blocks::Blocks;
 
 fn hundredth(preset: Preset) -> Spec {
     preset.spec().scaled(0.01).unwrap()
@@ -152,4 +155,27 @@ fn the_smallest_corpus_is_one_token() {
     let Synthetic { corpus, topics } = spec.generate(0).unwrap();
     assert_eq!(corpus.num_words(), 1);
     assert_eq!(topics, [[(0, 1.0)]]);
+}
+
+/// Blocks have the documents and words of the corpus in memory, however they are cut.
+#[test]
+fn blocks_are_the_corpus() {
+    let spec = Spec { num_topics: 20, ..hundredth(Preset::WebLike) };
+    let whole = spec.generate(3).unwrap().corpus;
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("synthetic-blocks");
+    for tokens in [40_000, u64::MAX] {
+        let blocks = spec.generate_blocks(3, tokens, &path).unwrap();
+        assert_eq!(blocks.parts().len() > 5, tokens < u64::MAX);
+        assert_eq!(blocks.vocabulary(), whole.vocabulary());
+        let mut d = 0;
+        for block in 0..blocks.parts().len() {
+            let documents = blocks.read(block).unwrap();
+            for document in documents.documents() {
+                assert_eq!(document, whole.document(d));
+                d += 1;
+            }
+        }
+        assert_eq!(d, whole.num_documents());
+    }
+    std::fs::remove_dir_all(&path).unwrap();
 }

@@ -7,6 +7,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use lda_benches::synthetic::{Preset, Synthetic};
+use lda_core::corpus::blocks::Blocks as _;
 use lda_core::corpus::{Vocabulary, write_uci};
 
 /// Writes a synthetic corpus in the UCI bag-of-words format.
@@ -15,7 +16,7 @@ use lda_core::corpus::{Vocabulary, write_uci};
 #[derive(Debug, Parser)]
 #[command(version)]
 struct Arguments {
-    /// nytlike, pubmedlike or baikelike: about 9.9 million tokens each.
+    /// nytlike, pubmedlike, baikelike (about 9.9 million tokens each), weblike or cellslike (50 million).
     preset: Preset,
     /// Number of documents as a share of the preset's.
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = scale)]
@@ -24,8 +25,14 @@ struct Arguments {
     #[arg(long, value_name = "S", default_value_t = 1)]
     seed: u64,
     /// Output file for the documents.
-    #[arg(long, value_name = "FILE")]
-    out: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "blocks")]
+    out: Option<PathBuf>,
+    /// Output directory for the documents in blocks, as `lda cut` writes them, of which a few are in memory.
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "vocabulary"])]
+    blocks: Option<PathBuf>,
+    /// Tokens of a block.
+    #[arg(long, value_name = "N", default_value_t = 1 << 22, requires = "blocks")]
+    block_tokens: u64,
     /// Output file for the vocabulary, one word per line.
     #[arg(long, value_name = "FILE")]
     vocabulary: Option<PathBuf>,
@@ -54,8 +61,19 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<String, Box<dyn std::error::Error>> {
     let spec = arguments.preset.spec().scaled(arguments.scale)?;
+    if let Some(path) = &arguments.blocks {
+        let blocks = spec.generate_blocks(arguments.seed, arguments.block_tokens, path)?;
+        let (parts, found) = (blocks.parts().len(), blocks.statistics());
+        let (documents, words, tokens) =
+            (found.num_documents(), found.num_words(), found.num_tokens());
+        return Ok(format!(
+            "{} scale {} seed {}: {documents} documents, {words} words, {tokens} tokens, {parts} blocks",
+            arguments.preset, arguments.scale, arguments.seed,
+        ));
+    }
     let Synthetic { corpus, .. } = spec.generate(arguments.seed)?;
-    write_whole(&arguments.out, |out| write_uci(&corpus, out))?;
+    let out = arguments.out.iter();
+    out.map(|path| write_whole(path, |out| write_uci(&corpus, out))).collect::<Result<(), _>>()?;
     if let Some(path) = &arguments.vocabulary {
         write_whole(path, |out| {
             let mut words = corpus.vocabulary().into_iter().flat_map(Vocabulary::iter);

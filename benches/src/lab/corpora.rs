@@ -163,7 +163,7 @@ impl FromStr for CorpusName {
         let corpus = Self(name.to_owned());
         if name.contains('@') && corpus.generated().is_none() {
             return Err(format!(
-                "{name:?} is no generated corpus: use nytlike, pubmedlike or baikelike, then @ and \
+                "{name:?} is no generated corpus: use nytlike, pubmedlike, baikelike, weblike or cellslike, then @ and \
                  a scale, and optionally + and a seed, as in nytlike@0.1+7"
             ));
         }

@@ -49,7 +49,7 @@ pub enum LabError {
     #[error(
         "no corpus {name:?}: looked for {kind}.{name}.txt.gz and {kind}.{name}.txt in {}; set \
          LDA_CORPORA to the directory that holds them, or use a generated corpus (nytlike, \
-         pubmedlike, baikelike; nytlike@0.1 is a tenth of it)", directory.display()
+         pubmedlike, baikelike, weblike, cellslike; nytlike@0.1 is a tenth of it)", directory.display()
     )]
     NoCorpus {
         /// The requested name.

@@ -27,7 +27,11 @@ mod portable;
 mod spec;
 mod topics;
 
+use std::ops::Range;
+use std::path::Path;
+
 use lda_core::Corpus;
+use lda_core::corpus::blocks::{BlockDirectory, BlockWriter};
 use lda_core::corpus::{CorpusBuilder, Vocabulary};
 use rayon::prelude::*;
 
@@ -78,6 +82,54 @@ impl Spec {
         Ok(Synthetic { corpus: renumbering.assemble(batches)?, topics })
     }
 
+    /// Makes the corpus of a seed in a directory of blocks of about `tokens` tokens, for more documents than fit in
+    /// memory: the same documents and words as [`generate`](Self::generate) makes.
+    ///
+    /// # Errors
+    /// [`SynthesisError`] as of `generate`, and [`SynthesisError::Blocks`] of a block.
+    pub fn generate_blocks(
+        &self,
+        seed: u64,
+        tokens: u64,
+        path: &Path,
+    ) -> Result<BlockDirectory, SynthesisError> {
+        /// Batches in memory at a time.
+        const BATCHES: usize = 64;
+        self.check()?;
+        let topics = self.draw_topics(seed);
+        let tables: Vec<Alias> = topics.par_iter().map(|topic| Alias::new(topic)).collect();
+        drop(topics);
+        let author = Author::new(self, seed, &tables);
+        let mut writer = BlockWriter::create(path).map_err(SynthesisError::blocks)?;
+        let mut block = CorpusBuilder::new().num_words(self.num_words as u32);
+        let mut in_block = 0;
+        let step = DOCUMENTS_PER_BATCH * BATCHES;
+        for first in (0..self.num_documents).step_by(step) {
+            let range = first..self.num_documents.min(first + step);
+            for batch in author.write_batches(range) {
+                for document in batch.documents() {
+                    in_block += document.iter().map(|&(_, n)| u64::from(n)).sum::<u64>();
+                    block.push_pairs(document)?;
+                    if in_block >= tokens {
+                        let empty = CorpusBuilder::new().num_words(self.num_words as u32);
+                        let whole = std::mem::replace(&mut block, empty).build()?;
+                        writer.push(&whole).map_err(SynthesisError::blocks)?;
+                        in_block = 0;
+                    }
+                }
+            }
+        }
+        if in_block > 0 {
+            writer.push(&block.build()?).map_err(SynthesisError::blocks)?;
+        }
+        let mut names = Vocabulary::new();
+        for word in 0..self.num_words {
+            names.push(&word_name(word, self.num_words)).expect("2^24 words of 9 bytes fit");
+        }
+        let blocks = writer.finish(self.num_words, Some(&names)).map_err(SynthesisError::blocks)?;
+        blocks.compact().map_err(SynthesisError::blocks)
+    }
+
     fn draw_topics(&self, seed: u64) -> Vec<Vec<(u32, f64)>> {
         let mut ids: Vec<u32> = (0..self.num_words as u32).collect();
         let mut stream = Stream::new(seed, Purpose::WordOrder, 0);
@@ -97,14 +149,35 @@ impl Spec {
 
     fn write_documents(&self, seed: u64, topics: &[Vec<(u32, f64)>]) -> Vec<Batch> {
         let tables: Vec<Alias> = topics.par_iter().map(|topic| Alias::new(topic)).collect();
-        let author = Author::new(self, seed, &tables);
-        (0..self.num_documents.div_ceil(DOCUMENTS_PER_BATCH))
+        Author::new(self, seed, &tables).write_batches(0..self.num_documents)
+    }
+}
+
+/// Name of a word of a vocabulary of so many words.
+fn word_name(word: usize, num_words: usize) -> String {
+    let digits = num_words.to_string().len().max(5);
+    format!("w{:0digits$}", word + 1)
+}
+
+impl Author<'_> {
+    /// The documents of a range, in batches, in the current rayon pool.
+    fn write_batches(&self, documents: Range<usize>) -> Vec<Batch> {
+        let Range { start, end } = documents;
+        (0..(end - start).div_ceil(DOCUMENTS_PER_BATCH))
             .into_par_iter()
             .map(|batch| {
-                let start = batch * DOCUMENTS_PER_BATCH;
-                author.write(start..self.num_documents.min(start + DOCUMENTS_PER_BATCH))
+                let first = start + batch * DOCUMENTS_PER_BATCH;
+                self.write(first..end.min(first + DOCUMENTS_PER_BATCH))
             })
             .collect()
+    }
+}
+
+impl Batch {
+    /// The documents as (word, count) pairs.
+    fn documents(&self) -> impl Iterator<Item = Vec<(u32, u32)>> + '_ {
+        let mut pairs = self.words.iter().copied().zip(self.counts.iter().copied());
+        self.pairs.iter().map(move |&len| pairs.by_ref().take(len as usize).collect())
     }
 }
 
@@ -122,9 +195,8 @@ impl Renumbering {
             new_ids[word as usize] = 0;
         }
         let mut names = Vocabulary::new();
-        let digits = num_words.to_string().len().max(5);
         for (old, new) in new_ids.iter_mut().enumerate().filter(|(_, new)| **new == 0) {
-            let name = format!("w{:0digits$}", old + 1);
+            let name = word_name(old, num_words);
             *new = names.push(&name).expect("2^24 words of 9 bytes fit a vocabulary");
         }
         Self { new_ids, names }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use lda_core::container::FileError;
 use lda_core::corpus::BuildError;
 use thiserror::Error;
 
@@ -31,9 +32,20 @@ pub enum SynthesisError {
     /// The corpus would be too large.
     #[error(transparent)]
     TooLarge(#[from] BuildError),
+    /// A block of documents cannot be written.
+    #[error("{0}")]
+    Blocks(String),
     /// There is no preset of this name.
-    #[error("no preset is called {0:?}: there are nytlike, pubmedlike and baikelike")]
+    #[error(
+        "no preset is called {0:?}: there are nytlike, pubmedlike, baikelike, weblike and cellslike"
+    )]
     UnknownPreset(String),
+}
+
+impl SynthesisError {
+    pub(super) fn blocks(error: FileError) -> Self {
+        Self::Blocks(error.to_string())
+    }
 }
 
 /// Log-normal lengths of a share of the documents.
@@ -155,11 +167,12 @@ fn require(
     if holds { Ok(()) } else { Err(SynthesisError::OutOfRange { parameter, value, expected }) }
 }
 
-/// Corpora shaped like known ones, each of about 9.9 million tokens at scale 1.
+/// Corpora shaped like known ones.
 ///
-/// All have 200 topics of concentration 1,000 around Zipf(1.07) and θ_d ~ Dirichlet(0.05). Their
-/// topics are close to each other, since they share the frequent words: sparse samplers gain less
-/// than on real text.
+/// The first three have about 9.9 million tokens at scale 1, of 200 topics of concentration 1,000 around
+/// Zipf(1.07), with θ_d ~ Dirichlet(0.05). Their topics are close to each other, since they share the frequent
+/// words: sparse samplers gain less than on real text. The last two are for sizes: many words, or long documents
+/// of many distinct words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Preset {
@@ -171,11 +184,19 @@ pub enum Preset {
     /// documents"): 67,000 documents, of which 92 % have about 30 tokens and 8 % about 1,500; the
     /// long ones hold four fifths of the tokens.
     BaikeLike,
+    /// Pages and queries of the web, 50 million tokens at scale 1: a million words of Zipf(1.07), of which rare ones
+    /// do not occur, 1,000 topics of concentration 1,000, and 620,000 documents of mostly 20 to 200 tokens.
+    WebLike,
+    /// Cells of single-cell chromatin accessibility (cisTopic, Bravo González-Blas et al. 2019), 50 million tokens at
+    /// scale 1: 600,000 regions of Zipf(0.4), 40 topics of concentration 40,000, and 1,750 cells of mostly 1,000 to
+    /// 150,000 distinct regions with counts of 1 to 4.
+    CellsLike,
 }
 
 impl Preset {
     /// All presets.
-    pub const ALL: [Self; 3] = [Self::NytLike, Self::PubmedLike, Self::BaikeLike];
+    pub const ALL: [Self; 5] =
+        [Self::NytLike, Self::PubmedLike, Self::BaikeLike, Self::WebLike, Self::CellsLike];
 
     /// The name on a command line and in tables.
     pub fn name(self) -> &'static str {
@@ -183,6 +204,8 @@ impl Preset {
             Self::NytLike => "nytlike",
             Self::PubmedLike => "pubmedlike",
             Self::BaikeLike => "baikelike",
+            Self::WebLike => "weblike",
+            Self::CellsLike => "cellslike",
         }
     }
 
@@ -193,8 +216,10 @@ impl Preset {
             Self::NytLike => (30_000, vec![mode(1.0, 330.0, 0.7)]),
             Self::PubmedLike => (110_000, vec![mode(1.0, 90.0, 0.5)]),
             Self::BaikeLike => (67_000, vec![mode(0.92, 30.0, 0.5), mode(0.08, 1500.0, 0.4)]),
+            Self::WebLike => (620_000, vec![mode(1.0, 80.0, 0.6)]),
+            Self::CellsLike => (1_750, vec![mode(1.0, 28_600.0, 0.9)]),
         };
-        Spec {
+        let of_text = Spec {
             num_documents,
             num_words: 100_000,
             num_topics: 200,
@@ -202,6 +227,20 @@ impl Preset {
             concentration: 1_000.0,
             alpha: 0.05,
             lengths,
+        };
+        match self {
+            Self::NytLike | Self::PubmedLike | Self::BaikeLike => of_text,
+            Self::WebLike => {
+                Spec { num_words: 1_000_000, num_topics: 1_000, alpha: 0.005, ..of_text }
+            }
+            Self::CellsLike => Spec {
+                num_words: 600_000,
+                num_topics: 40,
+                zipf_exponent: 0.4,
+                concentration: 40_000.0,
+                alpha: 0.1,
+                ..of_text
+            },
         }
     }
 }
