@@ -15,7 +15,7 @@ use lda_core::corpus::{BuildError, CorpusBuilder};
 pub fn split(corpus: &Corpus, share: f64, seed: u64) -> Result<(Corpus, Corpus), BuildError> {
     let mut sides = [builder(corpus), builder(corpus)];
     for (d, document) in corpus.documents().enumerate() {
-        let held = usize::from(is_held_out(d, share, seed));
+        let held = usize::from(is_held_out(d as u64, share, seed));
         match corpus.tokens(d) {
             Some(tokens) => sides[held].push_tokens(tokens.iter().copied())?,
             None => sides[held].push_pairs(document.iter())?,
@@ -52,9 +52,10 @@ fn builder(corpus: &Corpus) -> CorpusBuilder {
     if corpus.has_token_order() { builder.keep_order() } else { builder }
 }
 
-fn is_held_out(document: usize, share: f64, seed: u64) -> bool {
+/// True if the document with this number is held out.
+pub fn is_held_out(document: u64, share: f64, seed: u64) -> bool {
     // SplitMix64's finaliser (Steele et al. 2014): neighbouring documents are independent.
-    let mut hash = seed ^ (document as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let mut hash = seed ^ (document + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     hash = (hash ^ hash >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     hash = (hash ^ hash >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     hash ^= hash >> 31;

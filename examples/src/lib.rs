@@ -1,6 +1,8 @@
 //! Code that the subcommands of `lda` share: input and inference options, inference of the topics of
 //! documents, matrix files, output files, and the table of topics.
 
+#[cfg(feature = "train")]
+pub mod allocator;
 #[cfg(feature = "http")]
 pub mod connections;
 #[cfg(feature = "common")]

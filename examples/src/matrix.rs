@@ -133,6 +133,8 @@ impl Smoothing {
 
 /// A matrix: sparse rows and their smoothing.
 pub struct Matrix<'a> {
+    /// Number of the first row in the file, from 0.
+    first_row: u64,
     num_rows: usize,
     num_columns: usize,
     row: Row<'a>,
@@ -153,8 +155,9 @@ impl fmt::Debug for Matrix<'_> {
 }
 
 impl<'a> Matrix<'a> {
-    /// Document-topic matrix, D × K.
+    /// Rows of the document-topic matrix, D × K, of documents from number `first` on.
     pub fn of_documents(
+        first: u64,
         corpus: &'a Corpus,
         assignments: &'a Assignments,
         alpha: &Alpha,
@@ -166,7 +169,7 @@ impl<'a> Matrix<'a> {
             entries.extend(topics.chunk_by(|a, b| a == b).map(|run| (run[0], run.len() as f64)));
         };
         let row_head = move |out: &mut dyn Write, d: usize| {
-            write!(out, "{d}")?;
+            write!(out, "{}", first + d as u64)?;
             if let Some(name) = corpus.document_name(d) {
                 out.write_all(b",")?;
                 write_field(out, name)?;
@@ -180,6 +183,7 @@ impl<'a> Matrix<'a> {
             (true, true) => "document,name,date",
         };
         Self {
+            first_row: first,
             num_rows: corpus.num_documents(),
             num_columns: k,
             row: Box::new(row),
@@ -215,6 +219,7 @@ impl<'a> Matrix<'a> {
             None => write!(out, "{word}"),
         };
         Self {
+            first_row: 0,
             num_rows: model.num_topics(),
             num_columns: model.num_words(),
             row: Box::new(row),
@@ -231,21 +236,59 @@ impl<'a> Matrix<'a> {
     /// # Errors
     /// Those of `out`.
     pub fn write(&self, layout: Layout, options: &str, out: &mut impl Write) -> io::Result<()> {
+        let of_file = Size { rows: self.num_rows as u64, entries: self.num_entries() };
+        self.write_head(layout, options, of_file, out)?;
+        self.write_rows(layout, out)
+    }
+
+    /// Number of entries of all rows.
+    fn num_entries(&self) -> u64 {
+        let (mut row, mut entries) = (Vec::new(), 0);
+        for r in 0..self.num_rows {
+            row.clear();
+            (self.row)(r, &mut row);
+            entries += row.len() as u64;
+        }
+        entries
+    }
+
+    /// Writes what comes before the rows.
+    fn write_head(
+        &self,
+        layout: Layout,
+        options: &str,
+        of_file: Size,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         match layout {
-            Layout::Csv => self.write_csv(options, out),
-            Layout::Npy => self.write_npy(out),
-            Layout::MatrixMarket => self.write_sparse(options, out),
+            Layout::Csv => {
+                writeln!(out, "# options: {options}")?;
+                out.write_all(self.corner.as_bytes())?;
+                for column in 0..self.num_columns {
+                    out.write_all(b",")?;
+                    (self.column_head)(out, column)?;
+                }
+                writeln!(out)
+            }
+            Layout::Npy => {
+                npy::write_header(out, "<f4", &[of_file.rows as usize, self.num_columns])
+            }
+            Layout::MatrixMarket => self.write_sparse_head(options, of_file, out),
         }
     }
 
-    fn write_csv(&self, options: &str, out: &mut impl Write) -> io::Result<()> {
-        writeln!(out, "# options: {options}")?;
-        out.write_all(self.corner.as_bytes())?;
-        for column in 0..self.num_columns {
-            out.write_all(b",")?;
-            (self.column_head)(out, column)?;
+    /// Writes the rows.
+    fn write_rows(&self, layout: Layout, out: &mut impl Write) -> io::Result<()> {
+        match layout {
+            Layout::Csv => self.write_csv(out),
+            Layout::Npy => self.for_each_row(|_, cells| {
+                cells.iter().try_for_each(|cell| out.write_all(&cell.to_le_bytes()))
+            }),
+            Layout::MatrixMarket => self.write_sparse(out),
         }
-        writeln!(out)?;
+    }
+
+    fn write_csv(&self, out: &mut impl Write) -> io::Result<()> {
         let mut text = Vec::new();
         // PERF: most cells of a row are equal, so their text is formatted once.
         let mut last = None;
@@ -259,13 +302,6 @@ impl<'a> Matrix<'a> {
                 out.write_all(&text)?;
             }
             writeln!(out)
-        })
-    }
-
-    fn write_npy(&self, out: &mut impl Write) -> io::Result<()> {
-        npy::write_header(out, "<f4", &[self.num_rows, self.num_columns])?;
-        self.for_each_row(|_, cells| {
-            cells.iter().try_for_each(|cell| out.write_all(&cell.to_le_bytes()))
         })
     }
 
@@ -288,14 +324,12 @@ impl<'a> Matrix<'a> {
         Ok(())
     }
 
-    fn write_sparse(&self, options: &str, out: &mut impl Write) -> io::Result<()> {
-        let mut row = Vec::new();
-        let mut entries = 0;
-        for r in 0..self.num_rows {
-            row.clear();
-            (self.row)(r, &mut row);
-            entries += row.len();
-        }
+    fn write_sparse_head(
+        &self,
+        options: &str,
+        of_file: Size,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
         writeln!(out, "%%MatrixMarket matrix coordinate {} general", self.smoothing.field())?;
         writeln!(out, "% {}", self.legend)?;
         if let Smoothing::Floors(floors) = &self.smoothing {
@@ -304,12 +338,17 @@ impl<'a> Matrix<'a> {
             writeln!(out)?;
         }
         writeln!(out, "% options: {options}")?;
-        writeln!(out, "{} {} {entries}", self.num_rows, self.num_columns)?;
+        writeln!(out, "{} {} {}", of_file.rows, self.num_columns, of_file.entries)
+    }
+
+    fn write_sparse(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut row = Vec::new();
         for r in 0..self.num_rows {
             row.clear();
             (self.row)(r, &mut row);
+            let number = self.first_row + r as u64 + 1;
             for &(column, entry) in &row {
-                writeln!(out, "{} {} {entry}", r + 1, u64::from(column) + 1)?;
+                writeln!(out, "{number} {} {entry}", u64::from(column) + 1)?;
             }
         }
         Ok(())
@@ -351,6 +390,66 @@ impl<'a> Matrix<'a> {
         }
         Ok(())
     }
+}
+
+/// Size of the matrix of a file.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    rows: u64,
+    entries: u64,
+}
+
+/// Documents of a run with the topics of their tokens, in memory or block by block.
+pub trait DocumentTopics {
+    /// Number of documents.
+    fn num_documents(&self) -> u64;
+
+    /// Calls `f` with the number of the first document, documents and topics, part by part in order.
+    ///
+    /// # Errors
+    /// Those of `f`, and of reading the documents.
+    fn visit(
+        &mut self,
+        f: &mut (dyn FnMut(u64, &Corpus, &Assignments) -> io::Result<()> + Send),
+    ) -> io::Result<()>;
+}
+
+/// Writes the document-topic matrix of a run.
+///
+/// # Errors
+/// Those of `out` and of the documents.
+pub fn write_documents(
+    documents: &mut dyn DocumentTopics,
+    (alpha, num_topics): (&Alpha, usize),
+    layout: Layout,
+    options: &str,
+    out: &mut (impl Write + Send),
+) -> io::Result<()> {
+    let mut of_file = Size { rows: documents.num_documents(), entries: 0 };
+    if layout == Layout::MatrixMarket {
+        documents.visit(&mut |first, corpus, topics| {
+            of_file.entries +=
+                Matrix::of_documents(first, corpus, topics, alpha, num_topics).num_entries();
+            Ok(())
+        })?;
+    }
+    let mut columns = None;
+    documents.visit(&mut |first, corpus, topics| {
+        let part = Matrix::of_documents(first, corpus, topics, alpha, num_topics);
+        match columns {
+            None => part.write_head(layout, options, of_file, out)?,
+            Some(columns) if columns != part.corner => {
+                return Err(io::Error::other(format!(
+                    "documents from number {first} on have the columns {}, those before {columns}: cut \
+                     documents with the same columns",
+                    part.corner
+                )));
+            }
+            Some(_) => {}
+        }
+        columns = Some(part.corner);
+        part.write_rows(layout, out)
+    })
 }
 
 /// Start of the entries of each topic, and (word, entry) with words ascending.
@@ -433,7 +532,7 @@ mod tests {
     fn rows_of_shares_sum_to_one() {
         let (corpus, trained) = trained();
         let alpha = trained.model.alpha();
-        let documents = Matrix::of_documents(&corpus, &trained.assignments, alpha, 3);
+        let documents = Matrix::of_documents(0, &corpus, &trained.assignments, alpha, 3);
         let topics = Matrix::of_topics(&trained.model);
         for matrix in [&documents, &topics] {
             let mut rows = 0;
@@ -479,7 +578,7 @@ mod tests {
     fn sparse_entries_are_all_tokens() {
         let (corpus, trained) = trained();
         let alpha = trained.model.alpha();
-        let documents = Matrix::of_documents(&corpus, &trained.assignments, alpha, 3);
+        let documents = Matrix::of_documents(0, &corpus, &trained.assignments, alpha, 3);
         let sparse = String::from_utf8(text(&documents, Layout::MatrixMarket)).unwrap();
         let mut lines = sparse.lines().filter(|line| !line.starts_with('%'));
         let size: Vec<usize> =

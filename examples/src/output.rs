@@ -47,14 +47,41 @@ pub enum OutputError {
 /// End of the names of temporary files.
 const SUFFIX: &str = ".partial";
 
-/// Temporary files that are not committed yet, so that an exit without drops can remove them.
+/// Temporary files that are not committed yet, and temporary directories, so that an exit without drops can
+/// remove them.
 static TEMPORARIES: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Removes all temporary files that are not committed. Call it before an exit outside of `main`.
+/// Removes all temporary directories, and all temporary files that are not committed. Call it before an exit outside of `main`.
 pub fn remove_temporaries() {
     for path in TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
         // The process exits: there is nowhere to report an error.
-        let _ = fs::remove_file(path);
+        let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    }
+}
+
+/// A directory that is removed with all of its files when this is dropped.
+#[derive(Debug)]
+pub struct TemporaryDirectory(PathBuf);
+
+impl TemporaryDirectory {
+    /// Removes `path` in the end. It need not exist yet.
+    pub fn new(path: PathBuf) -> Self {
+        TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner).push(path.clone());
+        Self(path)
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TemporaryDirectory {
+    fn drop(&mut self) {
+        // Its files do no harm where they cannot be removed.
+        let _ = fs::remove_dir_all(&self.0);
+        let mut all = TEMPORARIES.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|path| *path != self.0);
     }
 }
 

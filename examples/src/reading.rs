@@ -281,21 +281,26 @@ fn read_with(
     Ok(Reading { corpus, options, vocabulary, texts: report.texts })
 }
 
-/// Reads the documents at `path` into blocks of about `tokens` tokens ([`BlockDirectory::read`]).
+/// Reads the documents at `path` into blocks of about `tokens` tokens ([`BlockDirectory::read`]). Texts for a
+/// `model` are cut into words as those that it was trained on.
 ///
 /// # Errors
 /// [`ReadingError`], with the file, the line and what to do.
 pub fn cut(
     path: &Path,
-    args: &ReadingArgs,
+    (args, model): (&ReadingArgs, Option<&TopicModel>),
     tokens: u64,
     directory: &Path,
     note: &mut dyn FnMut(&str),
 ) -> Result<BlockDirectory, ReadingError> {
     refuse_dates(args)?;
-    let options = read_options(args, None)?;
+    refuse_phrases(args, model)?;
+    let options = read_options(args, model)?;
     let cut = BlockDirectory::read_named(path, &options, tokens, directory, |words, report| {
         check_fit(args, report)?;
+        if let Some(model) = model.filter(|_| report.format.has_texts()) {
+            args.text.words.warning(rules(model)).iter().for_each(|warning| note(warning));
+        }
         match &args.vocabulary {
             Some(vocabulary) => Ok(words.with_vocabulary(vocabulary)?),
             None if words.vocabulary().is_none() => Ok(name_words(words, path, note)?.0),

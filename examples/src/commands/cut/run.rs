@@ -49,7 +49,10 @@ pub fn run(args: &Args) -> Result<(), CutRunError> {
             &args.out,
             &mut note,
         ),
-        _ => reading::cut(&args.path, &args.reading, args.block_tokens, &args.out, &mut note),
+        _ => {
+            let reading = (&args.reading, None);
+            reading::cut(&args.path, reading, args.block_tokens, &args.out, &mut note)
+        }
     };
     let blocks = blocks?;
     note(&summary(&args.out, &blocks));

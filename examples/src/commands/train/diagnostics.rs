@@ -3,9 +3,13 @@
 use std::io::{self, Write};
 
 use lda_core::Corpus;
-use lda_core::eval::{Coherence, CoherenceOptions, Diagnostics, Measure, coherence, leading_words};
+use lda_core::corpus::blocks::Blocks;
+use lda_core::eval::{
+    self, Coherence, CoherenceOptions, Diagnostics, Measure, Window, leading_words,
+};
 use lda_core::model::TopicModel;
 use lda_core::train::Trainer;
+use lda_core::train::blocks::BlockTrainer;
 use lda_examples::matrix::write_field;
 use lda_examples::table::{largest_first, name};
 
@@ -34,15 +38,32 @@ impl<'a> TopicDiagnostics<'a> {
         let corpus = trainer.corpus();
         let found = trainer.diagnose(words);
         let words = leading_words(model, words);
-        let measure =
-            |measure| coherence(corpus, &words, &CoherenceOptions::fitting(measure, corpus));
-        let mut measures = Vec::new();
-        if corpus.has_token_order() {
-            measures.push(("c-v", measure(Measure::Cv)?));
+        let mut coherence = Vec::new();
+        for (name, measure) in measures(corpus.has_token_order()) {
+            let options = CoherenceOptions::fitting(measure, corpus);
+            coherence.push((name, eval::coherence(corpus, &words, &options)?));
         }
-        measures.push(("npmi", measure(Measure::Npmi)?));
-        measures.push(("u-mass", measure(Measure::UMass)?));
-        Ok(Self { model, words, found, coherence: measures })
+        Ok(Self { model, words, found, coherence })
+    }
+
+    /// Measures the topics in the documents of blocks, which have no order of tokens. All blocks are read.
+    ///
+    /// # Errors
+    /// [`TrainError::Blocks`], and of the files of the blocks.
+    pub fn of_blocks<B: Blocks>(
+        trainer: &mut BlockTrainer<B>,
+        model: &'a TopicModel,
+        words: usize,
+    ) -> Result<Self, TrainError> {
+        let found = trainer.diagnose(words)?;
+        let words = leading_words(model, words);
+        let mut coherence = Vec::new();
+        for (name, measure) in measures(false) {
+            let window = Some(Window::Documents);
+            let options = CoherenceOptions { window, ..CoherenceOptions::new(measure) };
+            coherence.push((name, trainer.coherence(&words, &options)?));
+        }
+        Ok(Self { model, words, found, coherence })
     }
 
     /// Prints the `limit` largest topics and the means over all topics.
@@ -102,4 +123,10 @@ impl<'a> TopicDiagnostics<'a> {
         }
         Ok(())
     }
+}
+
+/// Measures of coherence by the name of their column; C_V needs the order of the tokens.
+fn measures(has_order: bool) -> impl Iterator<Item = (&'static str, Measure)> {
+    let all = [("c-v", Measure::Cv), ("npmi", Measure::Npmi), ("u-mass", Measure::UMass)];
+    all.into_iter().skip(usize::from(!has_order))
 }

@@ -62,6 +62,17 @@ pub enum TrainError {
         /// Bytes that the process may use.
         limit: u64,
     },
+    /// Training over blocks does not fit into memory.
+    #[error(
+        "training needs about {needed} bytes of memory over these blocks, and {limit} are allowed: allow \
+         more (--memory-limit {needed}), cut smaller blocks (--block-tokens), or ask for fewer topics"
+    )]
+    BlockMemory {
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes that the run may use.
+        limit: u64,
+    },
     /// The run cannot be resumed.
     #[error("--resume: {0}")]
     Resume(#[from] ResumeError),

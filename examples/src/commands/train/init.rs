@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use lda_core::Corpus;
+use lda_core::corpus::{Vocabulary, VocabularyFull};
 use lda_core::infer::Translation;
 use lda_core::model::TopicModel;
 use lda_core::train::{PseudoCounts, PseudoCountsError, TrainOptions, Weight};
@@ -17,16 +18,15 @@ pub fn model(args: &InitArgs) -> Result<Option<TopicModel>, TrainError> {
     args.from.as_ref().map(TopicModel::load).transpose().map_err(TrainError::Model)
 }
 
-/// Adds the model's words to the corpus, which may lack them.
+/// Adds the model's words to the documents, which may lack them: `new` words, of which `add` adds more.
 pub fn widen(
-    corpus: &mut Corpus,
     model: &TopicModel,
+    new: usize,
+    add: impl FnOnce(&Vocabulary) -> Result<usize, VocabularyFull>,
     progress: &Progress,
 ) -> Result<(), TrainError> {
     let Some(vocabulary) = model.vocabulary() else { return Ok(()) };
-    let new = corpus.num_words();
-    let added =
-        corpus.add_words(vocabulary).map_err(|error| TrainError::Usage(error.to_string()))?;
+    let added = add(vocabulary).map_err(|error| TrainError::Usage(error.to_string()))?;
     let known = vocabulary.len() - added;
     progress.note(&format!(
         "continuing from a model of {} topics: {known} of the {new} words of the documents are in \

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 use lda_core::Corpus;
-use lda_core::corpus::blocks::{BlockDirectory, Blocks};
+use lda_core::corpus::blocks::Blocks;
 use lda_core::prior::Alpha;
 use lda_core::train::Resolved;
 use lda_examples::json::ascii_line;
@@ -99,15 +99,15 @@ impl Input {
         input
     }
 
-    /// Describes the blocks of a directory.
-    pub fn of_blocks(path: String, blocks: &BlockDirectory) -> Self {
+    /// Describes the documents of blocks.
+    pub fn of_blocks(path: String, blocks: &impl Blocks, fingerprint: u64) -> Self {
         let (statistics, reading) =
             (blocks.statistics(), serde_json::json!({ "blocks": blocks.parts().len() }));
         Self {
             documents: statistics.num_documents() as usize,
             words: statistics.num_words(),
             tokens: statistics.num_tokens(),
-            fingerprint: format!("{:016x}", blocks.fingerprint()),
+            fingerprint: format!("{fingerprint:016x}"),
             ..Self::without_sizes(path, reading)
         }
     }

@@ -11,7 +11,7 @@ use crate::commands::train::args::ResultArgs;
 use crate::commands::train::diagnostics::TopicDiagnostics;
 use crate::commands::train::plot::{Chart, Picture};
 use crate::commands::train::provenance::Provenance;
-use lda_examples::matrix::{Layout, Matrix};
+use lda_examples::matrix::{self, DocumentTopics, Layout, Matrix};
 use lda_examples::output::{Output, OutputError, sidecar};
 
 /// Output files, opened before training so that one that cannot be written fails at once.
@@ -36,24 +36,30 @@ struct WithSidecar {
 
 /// Results of a run.
 pub struct Outcome<'a> {
-    /// Training documents.
-    pub corpus: &'a Corpus,
+    /// Training documents and their topics.
+    pub documents: &'a mut dyn DocumentTopics,
     /// Trained model.
     pub model: &'a TopicModel,
-    /// Topic assignments.
-    pub assignments: &'a Assignments,
     /// Measures of the topics, if they were asked for.
     pub diagnostics: Option<&'a TopicDiagnostics<'a>>,
     /// (seconds, log joint likelihood per token) of each evaluation.
     pub curve: Vec<(f64, f64)>,
 }
 
-/// Results of a run that follow from its model.
-pub struct OfModel<'a> {
-    /// Trained model.
-    pub model: &'a TopicModel,
-    /// (seconds, log joint likelihood per token) of each evaluation.
-    pub curve: Vec<(f64, f64)>,
+/// Documents in memory, and their topics.
+pub struct AtOnce<'a>(pub &'a Corpus, pub Assignments);
+
+impl DocumentTopics for AtOnce<'_> {
+    fn num_documents(&self) -> u64 {
+        self.0.num_documents() as u64
+    }
+
+    fn visit(
+        &mut self,
+        f: &mut (dyn FnMut(u64, &Corpus, &Assignments) -> io::Result<()> + Send),
+    ) -> io::Result<()> {
+        f(0, self.0, &self.1)
+    }
 }
 
 impl Results {
@@ -90,68 +96,37 @@ impl Results {
     ///
     /// # Errors
     /// The first [`OutputError`].
-    pub fn write(self, outcome: &Outcome<'_>, provenance: &Provenance) -> Result<(), OutputError> {
-        let Outcome { corpus, model, assignments, .. } = *outcome;
+    pub fn write(self, outcome: Outcome<'_>, provenance: &Provenance) -> Result<(), OutputError> {
+        let Outcome { documents, model, diagnostics, curve } = outcome;
         let mut results = Vec::new();
+        let json = provenance.to_json();
+        // The model first: it cannot be made again where the documents cannot be read.
+        if let Some(output) = self.model {
+            let model = model.clone().with_provenance(provenance.of_model(model.provenance()));
+            results.push(output.fill(|out| model.write_to(out)));
+        }
+        if let Some((layout, file)) = self.topic_words {
+            let matrix = Matrix::of_topics(model);
+            results.push(file.fill(provenance, |out| matrix.write(layout, &json, out)));
+        }
+        if let Some((picture, output)) = self.plot {
+            let chart = chart(&curve, provenance);
+            results.push(output.fill(|out| picture.write(&chart, &json, out)));
+        }
+        if let (Some(output), Some(found)) = (self.diagnostics, diagnostics) {
+            results.push(output.fill(|out| found.write_csv(&json, out)));
+        }
         if let Some(file) = self.assignments {
-            results.push(file.fill(provenance, |out| write_assignments(assignments, out)));
+            results.push(file.fill(provenance, |out| write_assignments(documents, out)));
         }
         if let Some((layout, file)) = self.doc_topics {
-            let matrix =
-                Matrix::of_documents(corpus, assignments, model.alpha(), model.num_topics());
-            results.push(
-                file.fill(provenance, |out| matrix.write(layout, &provenance.to_json(), out)),
-            );
+            let prior = (model.alpha(), model.num_topics());
+            results.push(file.fill(provenance, |out| {
+                matrix::write_documents(documents, prior, layout, &json, out)
+            }));
         }
-        if let (Some(output), Some(found)) = (self.diagnostics, outcome.diagnostics) {
-            results.push(output.fill(|out| found.write_csv(&provenance.to_json(), out)));
-        }
-        let of_model = OfModel { model, curve: outcome.curve.clone() };
-        results.extend(write_of_model(
-            (self.topic_words, self.model, self.plot),
-            &of_model,
-            provenance,
-        ));
         results.into_iter().collect()
     }
-
-    /// Writes the files that need the model alone. If one fails, the others are still written.
-    ///
-    /// # Errors
-    /// The first [`OutputError`].
-    pub fn write_of_model(
-        self,
-        outcome: &OfModel<'_>,
-        provenance: &Provenance,
-    ) -> Result<(), OutputError> {
-        let files = (self.topic_words, self.model, self.plot);
-        write_of_model(files, outcome, provenance).into_iter().collect()
-    }
-}
-
-/// Files that need the model alone: words of topics, the model, and the plot.
-type FilesOfModel = (Option<(Layout, WithSidecar)>, Option<Output>, Option<(Picture, Output)>);
-
-fn write_of_model(
-    (topic_words, model_file, plot): FilesOfModel,
-    outcome: &OfModel<'_>,
-    provenance: &Provenance,
-) -> Vec<Result<(), OutputError>> {
-    let (model, mut results) = (outcome.model, Vec::new());
-    if let Some((layout, file)) = topic_words {
-        let matrix = Matrix::of_topics(model);
-        results.push(file.fill(provenance, |out| matrix.write(layout, &provenance.to_json(), out)));
-    }
-    if let Some(output) = model_file {
-        let model = model.clone().with_provenance(provenance.of_model(model.provenance()));
-        results.push(output.fill(|out| model.write_to(out)));
-    }
-    if let Some((picture, output)) = plot {
-        let chart = chart(&outcome.curve, provenance);
-        let metadata = provenance.to_json();
-        results.push(output.fill(|out| picture.write(&chart, &metadata, out)));
-    }
-    results
 }
 
 impl WithSidecar {
@@ -179,8 +154,13 @@ impl WithSidecar {
     }
 }
 
-fn write_assignments(assignments: &Assignments, out: &mut impl Write) -> io::Result<()> {
-    assignments.as_slice().iter().try_for_each(|topic| writeln!(out, "{topic}"))
+fn write_assignments(
+    documents: &mut dyn DocumentTopics,
+    out: &mut (impl Write + Send),
+) -> io::Result<()> {
+    documents.visit(&mut |_, _, topics| {
+        topics.as_slice().iter().try_for_each(|topic| writeln!(out, "{topic}"))
+    })
 }
 
 fn chart(curve: &[(f64, f64)], provenance: &Provenance) -> Chart {

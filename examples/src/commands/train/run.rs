@@ -5,9 +5,9 @@ use std::path::Path;
 
 use lda_core::Corpus;
 use lda_core::container::FileError;
-use lda_core::corpus::BuildError;
 use lda_core::corpus::blocks::BlockDirectory;
-use lda_core::eval::{CompletionOptions, Phi, held_out_perplexity, top_words};
+use lda_core::corpus::{BuildError, Vocabulary};
+use lda_core::eval::{CompletionOptions, DocumentCompletion, Phi, held_out_perplexity, top_words};
 use lda_core::model::TopicModel;
 use lda_core::train::{
     self, Checkpoints, EpochReport, Flow, HeldOut, Observer, OptionsError, Snapshot, Trainer,
@@ -19,12 +19,12 @@ use crate::commands::train::error::TrainError;
 use crate::commands::train::log::Log;
 use crate::commands::train::progress::{Goal, Progress};
 use crate::commands::train::provenance::{Init, Input, Provenance};
-use crate::commands::train::results::{Outcome, Results};
+use crate::commands::train::results::{AtOnce, Outcome, Results};
 use crate::commands::train::{init, input, interrupt, over_blocks};
 use lda_examples::held_out;
 use lda_examples::matrix::Layout;
 use lda_examples::program::{self, StartError};
-use lda_examples::{memory, table};
+use lda_examples::{allocator, memory, table};
 
 /// Reads the corpus, trains, writes the output files and prints the table.
 ///
@@ -33,12 +33,33 @@ use lda_examples::{memory, table};
 pub fn run(args: &Args) -> Result<(), TrainError> {
     args.check()?;
     interrupt::listen().map_err(StartError::Signals)?;
+    if args.machine.memory_limit.is_some()
+        || args.path.as_deref().is_some_and(|path| BlockDirectory::is_at(path))
+    {
+        allocator::return_large_buffers();
+    }
     // The global pool, which everything runs on.
     args.machine.threads.map_or(Ok(()), program::start_threads)?;
-    let mut progress = Progress::new(args.results.quiet);
-    if let Some(path) = args.path.as_ref().filter(|path| BlockDirectory::is_at(path)) {
+    let progress = Progress::new(args.results.quiet);
+    let Some(path) = &args.path else { return in_memory(args, progress).map(|_| ()) };
+    if BlockDirectory::is_at(path) || over_blocks::needs_blocks(args, path) {
         return over_blocks::run(args, path, progress);
     }
+    match in_memory(args, progress)? {
+        InMemory::Trained => Ok(()),
+        InMemory::TooLarge => over_blocks::run(args, path, Progress::new(args.results.quiet)),
+    }
+}
+
+/// Outcome of a run with all documents in memory.
+enum InMemory {
+    Trained,
+    /// The documents do not fit into `--memory-limit`, and may fit in blocks.
+    TooLarge,
+}
+
+/// A run with all documents in memory.
+fn in_memory(args: &Args, mut progress: Progress) -> Result<InMemory, TrainError> {
     let mut results = Results::create(&args.results)?;
     let snapshot = resumed(args, &progress)?;
     let model = init::model(&args.init)?;
@@ -52,13 +73,19 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
         Some(_) => options,
         None => options.memory_limit(memory::of_process()),
     };
-    let (mut corpus, mut input) = input::load(args, model.as_ref(), &progress)?;
+    let (corpus, mut input) = input::load(args, model.as_ref(), &progress)?;
+    let (mut corpus, mut held) = hold_out(args, options.get_seed(), corpus, &mut input)?;
     if let Some(model) = &model {
-        init::widen(&mut corpus, model, &progress)?;
+        let words = corpus.num_words();
+        let add = |vocabulary: &Vocabulary| {
+            // Both have the same words before and after.
+            held.as_mut().map_or(Ok(0), |held| held.add_words(vocabulary))?;
+            corpus.add_words(vocabulary)
+        };
+        init::widen(model, words, add, &progress)?;
         input.measure(&corpus);
     }
-    let (corpus, held) = hold_out(args, options.get_seed(), corpus, &mut input)?;
-    check_sizes(args, options.get_topics(), &corpus)?;
+    check_sizes(args, options.get_topics(), (corpus.num_documents(), corpus.num_words()))?;
 
     progress.busy("preparing");
     let mut trainer = match &snapshot {
@@ -67,12 +94,20 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
             let (model, topics) = (model.as_ref(), options.get_topics());
             let pseudo_counts = init::pseudo_counts(&args.init, model, &corpus, topics, &progress)?;
             let init = train::Init { pseudo_counts, topics: None };
-            Trainer::with_init(&corpus, &options, init).map_err(|error| match error {
-                OptionsError::Memory { needed, limit } if args.machine.memory_limit.is_none() => {
-                    TrainError::Memory { needed, limit }
+            match Trainer::with_init(&corpus, &options, init) {
+                Ok(trainer) => trainer,
+                Err(OptionsError::Memory { needed, limit })
+                    if args.machine.memory_limit.is_none() =>
+                {
+                    return Err(TrainError::Memory { needed, limit });
                 }
-                error => error.into(),
-            })?
+                Err(OptionsError::Memory { limit, .. })
+                    if over_blocks::can_cut(args, corpus.num_words(), limit) =>
+                {
+                    return Ok(InMemory::TooLarge);
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
     };
     if snapshot.is_none() {
@@ -84,21 +119,16 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
     if let Some(checkpoints) = args.checkpoints() {
         trainer.checkpoint(checkpoints)?;
     }
+    let completion = CompletionOptions { seed: options.get_seed(), ..Default::default() };
     if let (Some(patience), Some(held)) = (args.hold_out.patience, &held) {
-        let completion = CompletionOptions { seed: options.get_seed(), ..Default::default() };
-        let judge = HeldOut::new(held.clone()).completion(completion).patience(patience);
+        let judge = HeldOut::new(held.clone()).completion(completion.clone()).patience(patience);
         trainer.early_stopping(judge)?;
     }
     let provenance = Provenance::new(trainer.resolved(), options.get_evaluate_every(), input);
     progress.note(&provenance.caption());
     let log = results.log.take().map(|output| Log::new(output, provenance.clone()));
     let mut watch = Watch::new(progress, log);
-    if trainer.is_finished() {
-        let epochs = trainer.epochs();
-        watch.progress.note(&format!(
-            "the run has ended after {epochs} epochs: its results are written; a larger --epochs continues it"
-        ));
-    }
+    watch.note_finished(trainer.is_finished(), trainer.epochs());
     interrupt::training_starts();
     let last = trainer.run(&mut watch, interrupt::asked);
     let Watch { progress, log, curve, unwritten } = watch;
@@ -111,21 +141,24 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
     let measure = || TopicDiagnostics::new(&trainer, &model, args.results.top_words);
     let measured = args.results.measures_topics().then(measure).transpose();
     let outcome = Outcome {
-        corpus: &corpus,
+        documents: &mut AtOnce(&corpus, assignments),
         model: &model,
-        assignments: &assignments,
         diagnostics: measured.as_ref().ok().and_then(Option::as_ref),
         curve,
     };
-    let written = results.write(&outcome, &provenance);
-    let shown = show(args, &model, options.get_seed(), held.as_ref(), &provenance);
+    let written = results.write(outcome, &provenance);
+    let shown = show(args, &model, &provenance);
     log_written?;
     written?;
     shown?;
+    if let Some(held) = &held {
+        let phi = Phi::from_model(&model).expect("beta was checked");
+        show_perplexity(&held_out_perplexity(held, &phi, model.alpha(), &completion)?)?;
+    }
     if let Some(found) = measured?.filter(|_| args.results.coherence) {
         print(|out| found.print(args.results.show_topics, out))?;
     }
-    unwritten.map_or(Ok(()), |error| Err(TrainError::Checkpoint(error)))
+    unwritten.map_or(Ok(InMemory::Trained), |error| Err(TrainError::Checkpoint(error)))
 }
 
 /// Observer of the run.
@@ -142,6 +175,15 @@ impl Watch {
     /// An observer that has seen nothing.
     pub fn new(progress: Progress, log: Option<Log>) -> Self {
         Self { progress, log, curve: Vec::new(), unwritten: None }
+    }
+
+    /// Says so if the run that is resumed had ended before.
+    pub fn note_finished(&self, is_finished: bool, epochs: u32) {
+        if is_finished {
+            self.progress.note(&format!(
+                "the run has ended after {epochs} epochs: its results are written; a larger --epochs continues it"
+            ));
+        }
     }
 }
 
@@ -193,12 +235,17 @@ fn hold_out(
     Ok((train, Some(held)))
 }
 
-fn check_sizes(args: &Args, topics: u32, corpus: &Corpus) -> Result<(), TrainError> {
+/// Checks that dense files of (documents, words) are not too large.
+pub(super) fn check_sizes(
+    args: &Args,
+    topics: u32,
+    (documents, words): (usize, usize),
+) -> Result<(), TrainError> {
     let topics = topics as usize;
     let ResultArgs { doc_topics, topic_words, .. } = &args.results;
     for (option, path, rows, columns) in [
-        ("--doc-topics", doc_topics, corpus.num_documents(), topics),
-        ("--topic-words", topic_words, topics, corpus.num_words()),
+        ("--doc-topics", doc_topics, documents, topics),
+        ("--topic-words", topic_words, topics, words),
     ] {
         if let Some((path, layout)) = path.as_ref().and_then(|path| Some((path, Layout::of(path)?)))
         {
@@ -208,12 +255,10 @@ fn check_sizes(args: &Args, topics: u32, corpus: &Corpus) -> Result<(), TrainErr
     Ok(())
 }
 
-/// Prints the options, the table of topics, and the held-out perplexity.
+/// Prints the options and the table of topics.
 pub(super) fn show(
     args: &Args,
     model: &TopicModel,
-    seed: u64,
-    held: Option<&Corpus>,
     provenance: &Provenance,
 ) -> Result<(), TrainError> {
     let counts = model.counts().expect("a trained model has counts");
@@ -222,11 +267,11 @@ pub(super) fn show(
         writeln!(out, "# options: {}", provenance.to_json())?;
         let (totals, limit) = (counts.totals(), args.results.show_topics);
         table::write(out, totals, model.vocabulary(), &words, limit)
-    })?;
-    let Some(held) = held else { return Ok(()) };
-    let phi = Phi::from_model(model).expect("beta was checked");
-    let options = CompletionOptions { seed, ..Default::default() };
-    let found = held_out_perplexity(held, &phi, model.alpha(), &options)?;
+    })
+}
+
+/// Prints the held-out perplexity.
+pub(super) fn show_perplexity(found: &DocumentCompletion) -> Result<(), TrainError> {
     print(|out| {
         writeln!(
             out,
@@ -238,6 +283,8 @@ pub(super) fn show(
     })
 }
 
-fn print(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<(), TrainError> {
+pub(super) fn print(
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<(), TrainError> {
     table::print(write).map_err(TrainError::Print)
 }

@@ -127,10 +127,19 @@ pub struct MachineArgs {
     /// Number of threads; does not change results [default: all cores]
     #[arg(long, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Memory limit, such as 500MiB or 8GiB; training that needs more is refused [default: the
-    /// memory of the machine]
+    /// Memory limit, such as 500MiB or 8GiB. Documents that may not fit are cut into blocks on disk, of which a
+    /// few are in memory at a time; this changes results as a different seed does. Training that still needs
+    /// more is refused [default: the memory of the machine, without blocks]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub memory_limit: Option<u64>,
+    /// Directory for the blocks of documents that do not fit into --memory-limit, which are removed in the end
+    /// [default: the directory for temporary files]
+    #[arg(long, value_name = "DIR")]
+    pub scratch: Option<PathBuf>,
+    /// Tokens of a block of such documents. Changes results
+    #[arg(long, value_name = "N", default_value_t = 4_194_304,
+        value_parser = value_parser!(u64).range(1..=1 << 32))]
+    pub block_tokens: u64,
     /// Initial topics of the tokens: drawn from all topics, or from a small random subset per word or
     /// per document, which makes the first epochs faster
     #[arg(long, value_name = "START", default_value = Start::default().name(),

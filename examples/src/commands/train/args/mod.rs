@@ -92,11 +92,6 @@ impl Args {
         self.apply(run, sampler, |option| self.given.contains(option))
     }
 
-    /// True if a run over blocks can be resumed.
-    pub fn keeps_blocks(&self) -> bool {
-        self.checkpoints.checkpoint.is_some() || self.checkpoints.resume.is_some()
-    }
-
     /// Options of a new run.
     pub fn options(&self) -> Result<TrainOptions, TrainError> {
         self.apply(TrainOptions::default(), SamplerOptions::default(), |_| true)
