@@ -72,8 +72,9 @@ fn run(arguments: &Arguments) -> Result<String, Box<dyn std::error::Error>> {
         ));
     }
     let Synthetic { corpus, .. } = spec.generate(arguments.seed)?;
-    let out = arguments.out.iter();
-    out.map(|path| write_whole(path, |out| write_uci(&corpus, out))).collect::<Result<(), _>>()?;
+    if let Some(path) = &arguments.out {
+        write_whole(path, |out| write_uci(&corpus, out))?;
+    }
     if let Some(path) = &arguments.vocabulary {
         write_whole(path, |out| {
             let mut words = corpus.vocabulary().into_iter().flat_map(Vocabulary::iter);

@@ -184,8 +184,8 @@ pub enum Preset {
     /// documents"): 67,000 documents, of which 92 % have about 30 tokens and 8 % about 1,500; the
     /// long ones hold four fifths of the tokens.
     BaikeLike,
-    /// Pages and queries of the web, 50 million tokens at scale 1: a million words of Zipf(1.07), of which rare ones
-    /// do not occur, 1,000 topics of concentration 1,000, and 620,000 documents of mostly 20 to 200 tokens.
+    /// Pages and queries of the web, 50 million tokens at scale 1: 10.5 million words of Zipf(1), of which a million
+    /// occur, 1,000 topics of concentration 1,000, and 620,000 documents of mostly 20 to 200 tokens.
     WebLike,
     /// Cells of single-cell chromatin accessibility (cisTopic, Bravo González-Blas et al. 2019), 50 million tokens at
     /// scale 1: 600,000 regions of Zipf(0.4), 40 topics of concentration 40,000, and 1,750 cells of mostly 1,000 to
@@ -230,9 +230,13 @@ impl Preset {
         };
         match self {
             Self::NytLike | Self::PubmedLike | Self::BaikeLike => of_text,
-            Self::WebLike => {
-                Spec { num_words: 1_000_000, num_topics: 1_000, alpha: 0.005, ..of_text }
-            }
+            Self::WebLike => Spec {
+                num_words: 10_500_000,
+                num_topics: 1_000,
+                zipf_exponent: 1.0,
+                alpha: 0.005,
+                ..of_text
+            },
             Self::CellsLike => Spec {
                 num_words: 600_000,
                 num_topics: 40,

@@ -34,7 +34,7 @@ pub fn run(args: &Args) -> Result<(), TrainError> {
     args.check()?;
     interrupt::listen().map_err(StartError::Signals)?;
     if args.machine.memory_limit.is_some()
-        || args.path.as_deref().is_some_and(|path| BlockDirectory::is_at(path))
+        || args.path.as_deref().is_some_and(BlockDirectory::is_at)
     {
         allocator::return_large_buffers();
     }

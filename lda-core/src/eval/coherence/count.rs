@@ -142,8 +142,8 @@ impl Counts {
                     let start = chunk * DOCUMENTS_PER_CHUNK;
                     let range = start..documents.min(start + DOCUMENTS_PER_CHUNK);
                     for d in range.take_while(|_| !cancelled.now()) {
-                        tally.windows += scratch.runs(corpus, d, &lists, windows);
-                        scratch.count(&lists, &mut tally);
+                        tally.windows += scratch.runs(corpus, d, lists, windows);
+                        scratch.count(lists, &mut tally);
                     }
                     (scratch, tally)
                 },

@@ -20,7 +20,7 @@ use crate::train::trainer::install;
 
 /// Held-out documents of a run over blocks.
 pub(super) enum HeldOutDocuments {
-    Corpus(HeldOut),
+    Corpus(Box<HeldOut>),
     Blocks(Box<dyn Blocks + Send>, CompletionOptions),
 }
 
@@ -42,7 +42,7 @@ impl<B: Blocks> BlockTrainer<B> {
     pub fn early_stopping(&mut self, held_out: HeldOut) -> Result<(), CompletionError> {
         held_out.check(|documents, once| self.perplexity_of(documents, once))?;
         self.progress.patience = Some(held_out.rule);
-        self.held_out = Some(HeldOutDocuments::Corpus(held_out));
+        self.held_out = Some(HeldOutDocuments::Corpus(Box::new(held_out)));
         Ok(())
     }
 
