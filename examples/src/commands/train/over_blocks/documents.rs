@@ -121,7 +121,7 @@ pub fn needs_blocks(args: &Args, path: &Path) -> bool {
 /// True if documents of so many words may be read into blocks: not with options that need them all in memory, nor
 /// for a run that is resumed with documents in memory.
 pub fn can_cut(args: &Args, words: usize, limit: u64) -> bool {
-    /// Of a word without tokens, while documents are read and trained on.
+    /// Memory of a word without tokens while documents are read and trained on.
     const BYTES_PER_WORD: u64 = 64;
     let needs_all = args.reading.dates.is_some() || args.reading.text.phrases.phrases.is_some();
     let resumes = args.checkpoints.resume.as_ref().is_some_and(|run| !is_run_over_blocks(run));
