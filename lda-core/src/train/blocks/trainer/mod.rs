@@ -267,7 +267,8 @@ impl<B: Blocks> BlockTrainer<B> {
         self.engine().expect("the run has not failed").priors()
     }
 
-    /// Number of blocks that stay in memory: as many as the [memory limit](TrainOptions::memory_limit) allows.
+    /// Number of blocks that stay in memory: as many as the [memory limit](crate::train::TrainOptions::memory_limit)
+    /// allows.
     pub fn held_blocks(&self) -> usize {
         self.held
     }
