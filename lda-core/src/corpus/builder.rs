@@ -292,6 +292,13 @@ impl CorpusBuilder {
 
     /// Adds a token to the document that [`end_words`](Self::end_words) will end.
     pub(super) fn push_word(&mut self, word: &str) -> Result<(), BuildError> {
+        let id = self.word_id(word)?;
+        self.push_id(id);
+        Ok(())
+    }
+
+    /// Id of a word, which is added if the vocabulary is not fixed. It does not change until the corpus is built.
+    pub(super) fn word_id(&mut self, word: &str) -> Result<Option<u32>, BuildError> {
         let id = match &mut self.words {
             Words::Given(vocabulary) => vocabulary.id(word),
             Words::Strings(vocabulary) => Some(vocabulary.intern(word)?),
@@ -303,11 +310,15 @@ impl CorpusBuilder {
             }
             Words::Ids => return Err(BuildError::IdsAndStrings { document: self.num_documents() }),
         };
+        id.map(|id| self.checked(id)).transpose()
+    }
+
+    /// Adds a token by the id that [`word_id`](Self::word_id) has returned.
+    pub(super) fn push_id(&mut self, id: Option<u32>) {
         match id {
-            Some(id) => self.scratch.push(self.checked(id)?),
+            Some(id) => self.scratch.push(id),
             None => self.dropped_tokens += 1,
         }
-        Ok(())
     }
 
     /// Drops the words that were pushed since the last document ended. They stay in the vocabulary.

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 #[cfg(feature = "regex")]
 use std::sync::Arc;
 
-use unicode_segmentation::UnicodeSegmentation;
-
+use super::ascii_words::for_each_unicode_word;
 use super::{ReadError, TokenizerOptions, WordRule};
 
 /// A rule, ready for use. Cheap to clone.
@@ -51,7 +50,7 @@ impl Cutter {
     /// Calls `visit` with each piece of the text that may be a word.
     pub(super) fn for_each(&self, text: &str, visit: impl FnMut(&str)) {
         match self {
-            Self::Unicode => text.unicode_words().for_each(visit),
+            Self::Unicode => for_each_unicode_word(text, visit),
             Self::Whitespace => {
                 let words = text.split_whitespace();
                 words.filter(|word| word.contains(char::is_alphanumeric)).for_each(visit);

@@ -10,6 +10,8 @@
 //! corpus where the format states its size and the file is sorted by document, within 2.2 times
 //! otherwise.
 
+#[cfg(feature = "text")]
+mod ascii_words;
 mod charset;
 #[cfg(feature = "tables")]
 mod columns;
@@ -48,6 +50,8 @@ mod text;
 mod tokenizer;
 mod tokenizer_options;
 mod uci;
+#[cfg(feature = "text")]
+mod word_cache;
 mod words;
 
 use std::fs::File;

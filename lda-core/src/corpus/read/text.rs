@@ -12,7 +12,8 @@ use super::options::TextOptions;
 use super::phrases::Item;
 use super::phrases::PhraseFinder;
 use super::scan::{Piece, Scanner, utf8};
-use super::tokenizer::Tokenizer;
+use super::tokenizer::{DropReason, Tokenizer};
+use super::word_cache::WordCache;
 use super::{
     Compression, DroppedWords, Format, Input, Parsed, ReadOptions, ReadReport, SkippedFile, Volume,
 };
@@ -159,6 +160,7 @@ fn is_wanted(path: &Path, extensions: &[String]) -> bool {
 pub(super) struct TextCollector {
     pub(super) builder: CorpusBuilder,
     tokenizer: Tokenizer,
+    cache: WordCache<Outcome>,
     /// Words of all documents, if they are searched for phrases. The builder receives them in the end.
     finder: Option<PhraseFinder>,
     skipped_files: Vec<SkippedFile>,
@@ -175,6 +177,7 @@ impl TextCollector {
             is_in_blocks,
             builder: if options.keep_order { builder.keep_order() } else { builder },
             tokenizer: Tokenizer::new(&options.text.tokenizer)?,
+            cache: WordCache::new(),
             finder: options.text.phrases.map(PhraseFinder::new),
             skipped_files: Vec::new(),
             texts: Some(options.text.keep_text).filter(|&limit| limit > 0).map(KeptTexts::new),
@@ -195,7 +198,7 @@ impl TextCollector {
 
     /// Adds the words of a text to the document.
     fn add(&mut self, text: &str, at: Place) -> Result<(), ReadError> {
-        let Self { builder, tokenizer, finder, texts, .. } = self;
+        let Self { builder, tokenizer, finder, texts, cache, .. } = self;
         if let Some(texts) = texts {
             texts.push(text);
         }
@@ -206,7 +209,10 @@ impl TextCollector {
                     result = finder.push(item).map_err(BuildError::from);
                 }
             }),
-            None => tokenizer.for_each_word_of_part(text, &mut pushing(builder, &mut result)),
+            None if tokenizer.has_phrases() => {
+                tokenizer.for_each_word_of_part(text, &mut pushing(builder, &mut result));
+            }
+            None => result = push_words((tokenizer, cache), text, builder),
         }
         result.map_err(|source| ReadError::Build { at, source })
     }
@@ -303,6 +309,38 @@ impl TextCollector {
         parsed.texts = self.texts.map(KeptTexts::finish);
         Ok(parsed)
     }
+}
+
+/// Outcome for a word of the text.
+#[derive(Clone, Copy, Debug)]
+enum Outcome {
+    /// It is a token; without an id, of a word that the vocabulary does not have.
+    Word(Option<u32>),
+    Dropped(DropReason),
+}
+
+/// Adds the words of a text to the document, where no phrases are joined.
+fn push_words(
+    (tokenizer, cache): (&mut Tokenizer, &mut WordCache<Outcome>),
+    text: &str,
+    builder: &mut CorpusBuilder,
+) -> Result<(), BuildError> {
+    let mut result = Ok(());
+    tokenizer.for_each_piece(text, |tokenizer, piece| {
+        if result.is_err() {
+            return;
+        }
+        let found = cache.get(piece, || match tokenizer.judge(piece) {
+            Ok(word) => builder.word_id(word).map(Outcome::Word),
+            Err(reason) => Ok(Outcome::Dropped(reason)),
+        });
+        match found {
+            Ok(Outcome::Word(id)) => builder.push_id(id),
+            Ok(Outcome::Dropped(reason)) => tokenizer.count(reason),
+            Err(error) => result = Err(error),
+        }
+    });
+    result
 }
 
 /// A function that adds each word to the document, until one fails.

@@ -151,23 +151,57 @@ impl Tokenizer {
 
     /// Calls `visit` with each word in its normalised form.
     pub(super) fn for_each_item(&mut self, text: &str, mut visit: impl FnMut(Item<'_>)) {
+        self.for_each_piece(text, |tokenizer, piece| visit(tokenizer.admit(piece)));
+    }
+
+    /// Calls `visit` with each piece of the text that may be a word, before it is normalised.
+    pub(super) fn for_each_piece(&mut self, text: &str, mut visit: impl FnMut(&mut Self, &str)) {
         let cutter = self.cutter.clone();
         cutter.for_each(&normalized(text, self.options.nfc), |word: &str| {
             if self.options.split_identifiers {
-                split_identifier(word, |part| visit(self.admit(part)));
+                split_identifier(word, |part| visit(self, part));
             } else {
-                visit(self.admit(word));
+                visit(self, word);
             }
         });
     }
 
+    /// True if words are joined to phrases.
+    pub(super) fn has_phrases(&self) -> bool {
+        self.phrases.is_some()
+    }
+
     /// The normalised form of a word, and whether it is dropped.
     fn admit(&mut self, word: &str) -> Item<'_> {
+        match self.judge(word) {
+            Ok(_) => Item::Word(&self.word),
+            Err(reason) => {
+                self.count(reason);
+                match reason {
+                    DropReason::StopWord => Item::StopWord(&self.word),
+                    _ => Item::Dropped,
+                }
+            }
+        }
+    }
+
+    /// Counts a word that is dropped.
+    pub(super) fn count(&mut self, reason: DropReason) {
+        let DroppedWords { numbers, short, long, stop_words, .. } = &mut self.dropped;
+        *match reason {
+            DropReason::StopWord => stop_words,
+            DropReason::Number => numbers,
+            DropReason::Short => short,
+            DropReason::Long => long,
+        } += 1;
+    }
+
+    /// The normalised form of a word, or why it is dropped; it is not counted.
+    pub(super) fn judge(&mut self, word: &str) -> Result<&str, DropReason> {
         fold(&mut self.word, word, self.options.lowercase);
         let word = self.word.as_str();
         if self.stop_words.contains(word) {
-            self.dropped.stop_words += 1;
-            return Item::StopWord(word);
+            return Err(DropReason::StopWord);
         }
         let (mut length, mut letters) = (0, false);
         for character in word.chars() {
@@ -175,18 +209,25 @@ impl Tokenizer {
             letters |= !character.is_numeric() && character.is_alphanumeric();
         }
         let TokenizerOptions { numbers, min_length, max_length, .. } = self.options;
-        let reason = if !letters && !numbers {
-            &mut self.dropped.numbers
+        if !letters && !numbers {
+            Err(DropReason::Number)
         } else if length < min_length {
-            &mut self.dropped.short
+            Err(DropReason::Short)
         } else if length > max_length {
-            &mut self.dropped.long
+            Err(DropReason::Long)
         } else {
-            return Item::Word(word);
-        };
-        *reason += 1;
-        Item::Dropped
+            Ok(word)
+        }
     }
+}
+
+/// The rule that drops a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DropReason {
+    StopWord,
+    Number,
+    Short,
+    Long,
 }
 
 /// Writes the word to `folded` with straight apostrophes, in lower case if `lowercase`.
