@@ -247,15 +247,19 @@ fn memory_stays_below_the_stated_bound() {
         text.push('\n');
     }
     scratch.write("a.svm", &text);
-    let cut = cut(&scratch, "a.svm --out blocks --block-tokens 150000");
-    assert_eq!(cut.status.code(), Some(0), "{}", stderr(&cut));
-    let options = "--topics 400 --sampler f-plus --threads 2 --epochs 4 -q";
+    let blocks = cut(&scratch, "a.svm --out blocks --block-tokens 150000");
+    assert_eq!(blocks.status.code(), Some(0), "{}", stderr(&blocks));
+    let options = "--topics 400 --sampler f-plus --threads 2 -q";
     let line = format!("blocks {options}");
     let bound = needed(&scratch, &line);
-    let limited = peak(scratch.command(&format!("{line} --memory-limit {bound}")));
+    let limited = format!("{line} --epochs 4 --memory-limit {bound}");
+    let limited = peak(scratch.command(&limited));
+    // The program with its threads, long enough to be seen.
     scratch.write("b.svm", "1:1 2:1\n3:4\n");
-    let program = peak(scratch.command(&format!("b.svm {options}")));
-    let whole = peak(scratch.command(&format!("a.svm {options}")));
+    let tiny = cut(&scratch, "b.svm --out tiny");
+    assert_eq!(tiny.status.code(), Some(0), "{}", stderr(&tiny));
+    let program = peak(scratch.command(&format!("tiny {options} --epochs 50")));
+    let whole = peak(scratch.command(&format!("a.svm {options} --epochs 4")));
     assert!(
         limited <= bound + program,
         "{limited} bytes, {bound} stated, {program} of the program"
