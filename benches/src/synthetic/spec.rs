@@ -171,8 +171,8 @@ fn require(
 ///
 /// The first three have about 9.9 million tokens at scale 1, of 200 topics of concentration 1,000 around
 /// Zipf(1.07), with θ_d ~ Dirichlet(0.05). Their topics are close to each other, since they share the frequent
-/// words: sparse samplers gain less than on real text. The last two are for sizes: many words, or long documents
-/// of many distinct words.
+/// words: sparse samplers gain less than on real text. The last two have large sizes: a large vocabulary, and long
+/// documents whose words are nearly all distinct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Preset {

@@ -208,6 +208,14 @@ fn documents_beyond_the_memory_limit_are_cut() {
     let other = scratch.train(&resumed.replace("--block-tokens 100", "--block-tokens 50"));
     assert_eq!(other.status.code(), Some(1));
     assert!(stderr(&other).contains("--resume: "), "{}", stderr(&other));
+    // A damaged record is named, and not taken for a directory without checkpoints.
+    let record = scratch.0.join("run/run");
+    let mut bytes = std::fs::read(&record).unwrap();
+    bytes.truncate(bytes.len() / 2);
+    std::fs::write(&record, bytes).unwrap();
+    let damaged = scratch.train(&resumed);
+    assert_eq!(damaged.status.code(), Some(1));
+    assert!(stderr(&damaged).contains("run/run: "), "{}", stderr(&damaged));
     // Without a limit all documents are in memory, with other topics.
     let output = scratch.train(&format!("{path} {options} --epochs 9"));
     assert!(output.status.success() && !stderr(&output).contains("blocks"));

@@ -101,10 +101,7 @@ impl Corpus {
     /// [`VocabularyFull`]; the corpus is then unchanged.
     pub fn add_words(&mut self, vocabulary: &Vocabulary) -> Result<usize, VocabularyFull> {
         let Some(own) = &self.vocabulary else { return Ok(0) };
-        let mut all = own.clone();
-        for word in vocabulary.iter() {
-            all.intern(word)?;
-        }
+        let all = own.extended(vocabulary)?;
         let added = all.len() - own.len();
         self.num_words = all.len() as u32;
         self.vocabulary = Some(all);

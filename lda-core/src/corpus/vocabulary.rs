@@ -181,6 +181,13 @@ impl Vocabulary {
         (0..self.ends.len()).map(|id| self.word(id as u32))
     }
 
+    /// These words, followed by those of `other` that are not among them.
+    pub(super) fn extended(&self, other: &Self) -> Result<Self, VocabularyFull> {
+        let mut all = self.clone();
+        other.iter().try_for_each(|word| all.intern(word).map(|_| ()))?;
+        Ok(all)
+    }
+
     /// The words for which `keep` is true, in the same order.
     pub(super) fn retain(&self, mut keep: impl FnMut(u32) -> bool) -> Self {
         let mut kept = Self { tokenizer: self.tokenizer.clone(), ..Self::new() };

@@ -101,7 +101,7 @@ pub(crate) struct TopicSpread {
 }
 
 impl TopicSpread {
-    /// No rows.
+    /// The spread of `num_topics` topics over no rows.
     pub(crate) fn new(num_topics: usize) -> Self {
         Self { rows: vec![0; num_topics], sums: vec![0.0; num_topics] }
     }

@@ -175,7 +175,7 @@ pub(crate) struct CompletionOfParts<'a> {
 }
 
 impl<'a> CompletionOfParts<'a> {
-    /// No documents.
+    /// Completion of no documents, before the first ones are added.
     pub(crate) fn new(
         phi: &'a Phi,
         alpha: &'a Alpha,

@@ -116,10 +116,7 @@ impl<B: Blocks> BlockView<B> {
     /// [`VocabularyFull`]; the view is then unchanged.
     pub fn add_words(&mut self, vocabulary: &Vocabulary) -> Result<usize, VocabularyFull> {
         let Some(own) = &self.vocabulary else { return Ok(0) };
-        let mut all = own.clone();
-        for word in vocabulary.iter() {
-            all.intern(word)?;
-        }
+        let all = own.extended(vocabulary)?;
         let added = all.len() - own.len();
         self.statistics.widen(all.len());
         self.vocabulary = Some(all);

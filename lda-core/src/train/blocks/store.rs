@@ -54,6 +54,11 @@ impl TopicStore {
         Ok(Self { directory: directory.to_owned() })
     }
 
+    /// True if the directory has the record of a run, whether or not it can be read.
+    pub fn is_at(directory: &Path) -> bool {
+        directory.join(RUN).exists()
+    }
+
     /// The directory of a run that goes on.
     pub fn open(directory: &Path) -> Self {
         Self { directory: directory.to_owned() }

@@ -5,7 +5,6 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use lda_core::container::FileError;
 use lda_core::corpus::blocks::{BlockDirectory, BlockView, Blocks};
 use lda_core::model::TopicModel;
 use lda_core::train::blocks::BlockTrainer;
@@ -112,7 +111,7 @@ impl Documents {
 /// resumed is one over blocks.
 pub fn needs_blocks(args: &Args, path: &Path) -> bool {
     if let Some(run) = &args.checkpoints.resume {
-        return is_run_over_blocks(run);
+        return BlockTrainer::<&View>::is_at(run);
     }
     let limit = args.machine.memory_limit;
     limit.is_some_and(|limit| can_cut(args, 0, limit) && in_memory(path) > limit)
@@ -124,13 +123,9 @@ pub fn can_cut(args: &Args, words: usize, limit: u64) -> bool {
     /// Memory of a word without tokens while documents are read and trained on.
     const BYTES_PER_WORD: u64 = 64;
     let needs_all = args.reading.dates.is_some() || args.reading.text.phrases.phrases.is_some();
-    let resumes = args.checkpoints.resume.as_ref().is_some_and(|run| !is_run_over_blocks(run));
+    let resumes =
+        args.checkpoints.resume.as_ref().is_some_and(|run| !BlockTrainer::<&View>::is_at(run));
     !needs_all && !resumes && words as u64 * BYTES_PER_WORD <= limit
-}
-
-fn is_run_over_blocks(directory: &Path) -> bool {
-    let options: Result<_, FileError> = BlockTrainer::<&View>::options_of(directory);
-    options.is_ok()
 }
 
 /// Bytes of memory that the documents of files may take, with their training.

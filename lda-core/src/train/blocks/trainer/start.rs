@@ -183,6 +183,11 @@ impl<B: Blocks> BlockTrainer<B> {
         Ok(trainer)
     }
 
+    /// True if the directory has a run over blocks; its files may be damaged.
+    pub fn is_at(directory: impl AsRef<Path>) -> bool {
+        TopicStore::is_at(directory.as_ref())
+    }
+
     /// Options to [resume](Self::resume) the run of a directory with: those that affect draws and those that
     /// decide when to stop.
     ///
